@@ -1,0 +1,164 @@
+"""Keeps every sample of a process, and is the one place to ask for any of them.
+
+Fixed values are rendered to bytes when their object changes, and only then; clocked values become numbers at the scrape. Each family
+keeps its joined bytes until one of its objects changes, so a scrape of an idle fleet joins one piece a family. `value` is what the
+lifecycle decides by, and by nothing else. It refuses NaN: what is not known is absent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from loopwatch.metrics import text
+from loopwatch.metrics.family import Family, Group
+from loopwatch.metrics.values import HistogramValue, Moment, Overdue, Samples, Since, Until, Value
+
+Facts = TypeVar("Facts")
+Key = tuple[str, ...]
+
+_CLOCKED = (Since, Overdue, Until)
+_NOTHING = object()
+
+
+class Store:
+    """The samples of one process. Not thread-safe: it lives on the event loop."""
+
+    def __init__(self, *groups: Group[Any]) -> None:
+        self._groups = {group.name: tuple(_Column(family, group) for family in group.families) for group in groups}
+        self._columns = {column.family.name: column for columns in self._groups.values() for column in columns}
+        if len(self._columns) != sum(len(columns) for columns in self._groups.values()):
+            raise ValueError("two rows of the tables declare one family name")
+        self._facts: dict[str, dict[Key, Any]] = {group.name: {} for group in groups}
+        self._sources: list[Callable[[], None]] = []
+
+    def put(self, group: Group[Facts], key: Key, facts: Facts) -> None:
+        """Replace all samples of one object by what its group's rows make of `facts`."""
+        self._facts[group.name][key] = facts
+        for column in self._groups[group.name]:
+            column.put(key, column.family.samples(facts))
+
+    def drop(self, group: Group[Any], key: Key) -> None:
+        """Forget an object: its series vanish with it."""
+        if self._facts[group.name].pop(key, _NOTHING) is not _NOTHING:
+            for column in self._groups[group.name]:
+                column.put(key, None)
+
+    def facts(self, group: Group[Facts]) -> Mapping[Key, Facts]:
+        """The facts last put, by object: what pages are made of."""
+        return self._facts[group.name]
+
+    def before_reading(self, source: Callable[[], None]) -> None:
+        """Have `source` called before each scrape, to put facts that nobody announces (this process's memory, say)."""
+        self._sources.append(source)
+
+    def value(self, family: str, labels: Mapping[str, str], now: Moment) -> float | None:
+        """The number of one series at `now`, exactly as a scrape at that moment shows it; None where there is no such series.
+
+        KeyError for a family that no table declares; ValueError for a histogram, which has no one number.
+        """
+        return self._columns[family].number(labels, now)
+
+    def refresh(self) -> None:
+        """Call the sources."""
+        for source in self._sources:
+            source()
+
+    def render(self, now: Moment) -> bytes:
+        """The whole page in text format 0.0.4."""
+        self.refresh()
+        return b"".join(piece for column in self._columns.values() for piece in column.pieces(now))
+
+
+class _Column:
+    """One family's samples, by object."""
+
+    def __init__(self, family: Family[Any], group: Group[Any]) -> None:
+        self.family = family
+        self._object_labels = tuple(label.name for label in group.labels)
+        self._own_labels = tuple(label.name for label in family.labels)
+        self._header = text.header(family.name, family.help, family.kind.text_type)
+        self._samples: dict[Key, Samples] = {}
+        self._fixed: dict[Key, bytes] = {}
+        self._clocked: dict[Key, tuple[tuple[bytes, Since | Overdue | Until], ...]] = {}
+        self._joined: bytes | None = None
+
+    def put(self, key: Key, samples: Samples) -> None:
+        if self._samples.get(key) == samples:
+            return
+        fixed: list[bytes] = []
+        clocked: list[tuple[bytes, Since | Overdue | Until]] = []
+        for own, value in self._values(samples):
+            if isinstance(value, _CLOCKED):
+                clocked.append((self._series(self.family.name, key, own), value))
+            elif isinstance(value, HistogramValue):
+                fixed.extend(self._histogram(key, own, value))
+            elif not math.isnan(value):
+                fixed.append(self._series(self.family.name, key, own) + text.number(value).encode() + b"\n")
+        _keep(self._samples, key, samples)
+        _keep(self._clocked, key, tuple(clocked))
+        rendered = b"".join(fixed)
+        if self._fixed.get(key, b"") != rendered:
+            _keep(self._fixed, key, rendered)
+            self._joined = None
+
+    def number(self, labels: Mapping[str, str], now: Moment) -> float | None:
+        try:
+            key = tuple(labels[name] for name in self._object_labels)
+            own = tuple(labels[name] for name in self._own_labels)
+        except KeyError as missing:
+            raise ValueError(f"{self.family.name} has the label {missing}, which was not given") from None
+        for labelled, value in self._values(self._samples.get(key)):
+            if labelled == own:
+                if isinstance(value, HistogramValue):
+                    raise ValueError(f"{self.family.name} is a histogram: it has no one number")
+                return _number(value, now)
+        return None
+
+    def pieces(self, now: Moment) -> Iterator[bytes]:
+        if self._joined is None:
+            self._joined = b"".join(self._fixed.values())
+        if not self._joined and not self._clocked:
+            return
+        yield self._header
+        yield self._joined
+        number = text.number
+        for lines in self._clocked.values():
+            for series, value in lines:
+                yield series + number(value.number(now)).encode() + b"\n"
+
+    def _values(self, samples: Samples) -> Iterator[tuple[Key, Value]]:
+        if samples is None:
+            return
+        if isinstance(samples, str):
+            for state in self.family.states:
+                yield (state,), 1 if state == samples else 0
+        elif isinstance(samples, Mapping):
+            yield from samples.items()
+        else:
+            yield (), samples
+
+    def _series(self, name: str, key: Key, own: Key, *more: tuple[str, str]) -> bytes:
+        return text.series(name, (*zip(self._object_labels, key, strict=True), *zip(self._own_labels, own, strict=True), *more))
+
+    def _histogram(self, key: Key, own: Key, value: HistogramValue) -> Iterator[bytes]:
+        name, below = self.family.name, 0
+        for bound, count in zip((*value.bounds, math.inf), value.counts, strict=True):
+            below += count
+            yield self._series(f"{name}_bucket", key, own, ("le", text.number(bound))) + b"%d\n" % below
+        yield self._series(f"{name}_sum", key, own) + text.number(value.sum).encode() + b"\n"
+        yield self._series(f"{name}_count", key, own) + b"%d\n" % below
+
+
+def _number(value: float | Since | Overdue | Until, now: Moment) -> float | None:
+    if isinstance(value, _CLOCKED):
+        return value.number(now)
+    return None if math.isnan(value) else float(value)
+
+
+def _keep(kept: dict[Key, Any], key: Key, thing: Any) -> None:  # noqa: ANN401 - samples, bytes or pairs; empty ones are not kept
+    if thing is None or thing in (b"", ()):
+        kept.pop(key, None)
+    else:
+        kept[key] = thing
