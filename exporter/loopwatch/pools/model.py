@@ -31,7 +31,7 @@ class Struct(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Base: read-only, camelCase in JSON, unknown to the cycle collector since it holds no cycles."""
 
 
-class Metadata(Struct):
+class Metadata(Struct, frozen=True):
     """What of ObjectMeta matters here."""
 
     name: str
@@ -42,7 +42,7 @@ class Metadata(Struct):
     annotations: dict[str, str] | None = None
 
 
-class Condition(Struct):
+class Condition(Struct, frozen=True):
     """A MachinePoolCondition; its times are never read: only differences of what is seen count."""
 
     type: str = ""
@@ -52,20 +52,20 @@ class Condition(Struct):
     observed_generation: int = 0
 
 
-class MachinePoolSpec(Struct):
+class MachinePoolSpec(Struct, frozen=True):
     """The pool's identity at its provider."""
 
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class MachinePoolStatus(Struct):
+class MachinePoolStatus(Struct, frozen=True):
     """State (which nobody ever sets to anything but Ready) and conditions."""
 
     state: str | None = None
     conditions: tuple[Condition, ...] | None = None
 
 
-class MachinePool(Struct):
+class MachinePool(Struct, frozen=True):
     """A MachinePool, cluster-scoped."""
 
     metadata: Metadata
@@ -80,7 +80,7 @@ class MachinePool(Struct):
         return next((condition for condition in self.status.conditions if condition.type == READY), None)
 
 
-class LeaseSpec(Struct):
+class LeaseSpec(Struct, frozen=True):
     """Who renewed when: both only ever compared for difference."""
 
     holder_identity: str | None = None
@@ -88,7 +88,7 @@ class LeaseSpec(Struct):
     renew_time: str | None = None
 
 
-class Lease(Struct):
+class Lease(Struct, frozen=True):
     """A Lease in ironcore-machinepool-lease, named after its pool."""
 
     metadata: Metadata
