@@ -122,6 +122,10 @@ class Group(Generic[Facts]):
     def __hash__(self) -> int:
         return hash(self.name)
 
+    def exposed_by(self, component: Component) -> Group[Facts]:
+        """The rows that this component exposes, under the same group name."""
+        return Group(self.name, self.labels, tuple(family for family in self.families if component in family.exposed_by))
+
 
 def check(family: Family[Any]) -> str:
     """What is wrong with a row, in words; empty where nothing is."""

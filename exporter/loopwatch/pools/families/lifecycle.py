@@ -1,0 +1,78 @@
+"""What the controller's lifecycle exposes of itself: its setting, its sight, and whether it may act."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from loopwatch.metrics.family import Authority, Component, Family, Group, Kind, Label
+from loopwatch.metrics.values import Since
+
+GRACE: Final = "loopwatch_machinepool_lifecycle_grace_period_seconds"
+BLIND: Final = "loopwatch_machinepool_lifecycle_blind_seconds"
+
+
+class LifecycleFacts(msgspec.Struct, frozen=True):
+    """`lost_at`: for each resource the monotonic moment at which its last answer stops to count as sight (in the future while it does)."""
+
+    grace_seconds: float
+    largest_lease_seconds: int
+    lost_at: tuple[tuple[str, float], ...]
+
+
+_CONTROLLER: Final = (Component.CONTROLLER,)
+
+LIFECYCLE: Final = Group(
+    "lifecycle",
+    (),
+    (
+        Family[LifecycleFacts](
+            GRACE,
+            Kind.GAUGE,
+            "The grace period: a pool silent for longer is marked Unknown (--machine-pool-lifecycle-grace-period).",
+            lambda facts: facts.grace_seconds,
+            Authority.LEADER,
+            exposed_by=_CONTROLLER,
+        ),
+        Family[LifecycleFacts](
+            BLIND,
+            Kind.GAUGE,
+            "Seconds since the API of this resource stopped answering reads; 0 in sight. Nothing is marked while either is blind.",
+            lambda facts: {(resource,): Since(at) for resource, at in facts.lost_at},
+            Authority.LEADER,
+            labels=(Label("resource", "leases, machinepools"),),
+            exposed_by=_CONTROLLER,
+        ),
+        Family[LifecycleFacts](
+            "loopwatch_machinepool_lifecycle_grace_too_short",
+            Kind.GAUGE,
+            "1 where the grace period is not above the largest lease duration seen: a few missed heartbeats would mark a living pool.",
+            lambda facts: int(facts.grace_seconds <= facts.largest_lease_seconds),
+            Authority.LEADER,
+            exposed_by=_CONTROLLER,
+        ),
+    ),
+)
+
+
+class LeadershipFacts(msgspec.Struct, frozen=True):
+    """Whether this process may write."""
+
+    leading: bool
+
+
+LEADER_ELECTION: Final = Group(
+    "leader election",
+    (),
+    (
+        Family[LeadershipFacts](
+            "loopwatch_leader_election_leading",
+            Kind.GAUGE,
+            "1 while this controller leads, and so acts; 0 with --no-act.",
+            lambda facts: int(facts.leading),
+            Authority.OWN,
+            exposed_by=_CONTROLLER,
+        ),
+    ),
+)
