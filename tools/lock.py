@@ -21,10 +21,19 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME_LOCK = "requirements.lock"
 DEV_LOCK = "requirements-dev.lock"
-FLAGS = """
-    --quiet --no-config --generate-hashes --allow-unsafe --strip-extras
-    --no-annotate --no-header --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
-""".split()
+FLAGS = [
+    "--quiet",
+    "--no-config",
+    "--generate-hashes",
+    "--allow-unsafe",
+    "--strip-extras",
+    "--no-annotate",
+    "--no-header",
+    "--no-emit-options",
+    "--no-emit-index-url",
+    "--no-emit-find-links",
+    "--no-emit-trusted-host",
+]
 SETTINGS_OF_ONE_MACHINE = {"PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_EXTRA_INDEX_URL"}
 HEADERS = {
     RUNTIME_LOCK: "# What loopwatch needs to run, exact versions with hashes. Written by `make lock` from pyproject.toml.\n",
