@@ -85,7 +85,7 @@ class Label:
     bound: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: with them Python 3.11 can't build `Family[Facts](…)`
 class Family(Generic[Facts]):
     """One row: `labels` come after the labels of the object; `states` are a state set's, in the order they are written."""
 
@@ -111,13 +111,21 @@ class Family(Generic[Facts]):
         return next((unit for unit in UNITS if stem.endswith(f"_{unit}")), "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: with them Python 3.11 can't build `Group[Facts](…)`
 class Group(Generic[Facts]):
     """The families that one kind of object carries, and the labels that name such an object (none for the process itself)."""
 
     name: str
     labels: tuple[Label, ...]
     families: tuple[Family[Facts], ...]
+
+    def __post_init__(self) -> None:
+        of_object = [label.name for label in self.labels]
+        for family in self.families:
+            names = [*of_object, *(label.name for label in family.labels)]
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise ValueError(f"metric family {family.name}: two of its labels are called {twice[0]!r}")
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -137,6 +145,8 @@ def check(family: Family[Any]) -> str:
         return f"only counters and histograms may end in {', '.join(GAUGE_SUFFIXES_TAKEN)}"
     if (family.kind is Kind.STATE_SET) != bool(family.states):
         return "a state set, and nothing else, lists its states"
+    if len(set(family.states)) != len(family.states):
+        return "a state stands there twice"
     if family.kind is Kind.STATE_SET and len(family.labels) != 1:
         return "a state set has one label of its own, which carries the state"
     if "\n" in family.help or not family.help:

@@ -8,7 +8,7 @@ lifecycle decides by, and by nothing else. It refuses NaN: what is not known is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from loopwatch.metrics import text
@@ -27,6 +27,8 @@ class Store:
 
     def __init__(self, *groups: Group[Any]) -> None:
         self._groups = {group.name: tuple(_Column(family, group) for family in group.families) for group in groups}
+        if len(self._groups) != len(groups):
+            raise ValueError("two groups have one name")
         self._columns = {column.family.name: column for columns in self._groups.values() for column in columns}
         if len(self._columns) != sum(len(columns) for columns in self._groups.values()):
             raise ValueError("two rows of the tables declare one family name")
@@ -34,10 +36,14 @@ class Store:
         self._sources: list[Callable[[], None]] = []
 
     def put(self, group: Group[Facts], key: Key, facts: Facts) -> None:
-        """Replace all samples of one object by what its group's rows make of `facts`."""
+        """Replace all samples of one object by what its group's rows make of `facts`: all of them, or none where a row raises."""
+        if len(key) != len(group.labels):
+            raise ValueError(f"{group.name} objects are named by {len(group.labels)} labels, got {key!r}")
+        columns = self._groups[group.name]
+        samples = [column.family.samples(facts) for column in columns]
         self._facts[group.name][key] = facts
-        for column in self._groups[group.name]:
-            column.put(key, column.family.samples(facts))
+        for column, made in zip(columns, samples, strict=True):
+            column.put(key, made)
 
     def drop(self, group: Group[Any], key: Key) -> None:
         """Forget an object: its series vanish with it."""
@@ -89,12 +95,12 @@ class _Column:
             return
         fixed: list[bytes] = []
         clocked: list[tuple[bytes, Since | Overdue | Until]] = []
-        for own, value in self._values(samples):
+        for own, value in self._values(key, samples):
             if isinstance(value, _CLOCKED):
                 clocked.append((self._series(self.family.name, key, own), value))
             elif isinstance(value, HistogramValue):
                 fixed.extend(self._histogram(key, own, value))
-            elif not math.isnan(value):
+            else:
                 fixed.append(self._series(self.family.name, key, own) + text.number(value).encode() + b"\n")
         _keep(self._samples, key, samples)
         _keep(self._clocked, key, tuple(clocked))
@@ -109,11 +115,11 @@ class _Column:
             own = tuple(labels[name] for name in self._own_labels)
         except KeyError as missing:
             raise ValueError(f"{self.family.name} has the label {missing}, which was not given") from None
-        for labelled, value in self._values(self._samples.get(key)):
+        for labelled, value in self._values(key, self._samples.get(key)):
             if labelled == own:
                 if isinstance(value, HistogramValue):
                     raise ValueError(f"{self.family.name} is a histogram: it has no one number")
-                return _number(value, now)
+                return value.number(now) if isinstance(value, _CLOCKED) else text.as_float(value)
         return None
 
     def pieces(self, now: Moment) -> Iterator[bytes]:
@@ -128,16 +134,21 @@ class _Column:
             for series, value in lines:
                 yield series + number(value.number(now)).encode() + b"\n"
 
-    def _values(self, samples: Samples) -> Iterator[tuple[Key, Value]]:
+    def _values(self, key: Key, samples: Samples) -> Iterator[tuple[Key, Value]]:
+        """The series of one object that can be shown: what is NaN, no state of the set, or has no UTF-8 is absent."""
+        for own, value in self._listed(samples):
+            if not _is_nan(value) and text.encodable((*key, *own)):
+                yield own, value
+
+    def _listed(self, samples: Samples) -> Iterable[tuple[Key, Value]]:
         if samples is None:
-            return
+            return ()
         if isinstance(samples, str):
-            for state in self.family.states:
-                yield (state,), 1 if state == samples else 0
-        elif isinstance(samples, Mapping):
-            yield from samples.items()
-        else:
-            yield (), samples
+            states = self.family.states
+            return [((state,), int(state == samples)) for state in states] if samples in states else ()
+        if isinstance(samples, Mapping):
+            return samples.items()
+        return (((), samples),)
 
     def _series(self, name: str, key: Key, own: Key, *more: tuple[str, str]) -> bytes:
         return text.series(name, (*zip(self._object_labels, key, strict=True), *zip(self._own_labels, own, strict=True), *more))
@@ -151,10 +162,9 @@ class _Column:
         yield self._series(f"{name}_count", key, own) + b"%d\n" % below
 
 
-def _number(value: float | Since | Overdue | Until, now: Moment) -> float | None:
-    if isinstance(value, _CLOCKED):
-        return value.number(now)
-    return None if math.isnan(value) else float(value)
+def _is_nan(value: Value) -> bool:
+    number = value.at if isinstance(value, _CLOCKED) else value.sum if isinstance(value, HistogramValue) else value
+    return isinstance(number, float) and math.isnan(number)
 
 
 def _keep(kept: dict[Key, Any], key: Key, thing: Any) -> None:  # noqa: ANN401 - samples, bytes or pairs; empty ones are not kept

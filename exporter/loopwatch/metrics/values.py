@@ -6,8 +6,10 @@ that acts ask by the same call. Numbers of seconds are rounded to a millisecond 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -78,12 +80,16 @@ class Histogram:
     """Counts observations into buckets; `value()` is its frozen state."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
+        if not all(map(math.isfinite, bounds)) or any(low >= high for low, high in pairwise(bounds)):
+            raise ValueError(f"bounds are finite numbers that rise (+Inf is added): {bounds}")
         self._bounds = bounds
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
     def observe(self, number: float) -> None:
-        """Count one observation; a bucket's bound belongs to the bucket (`le`)."""
+        """Count one observation; a bucket's bound belongs to the bucket (`le`). ValueError for NaN, which no bucket holds."""
+        if math.isnan(number):
+            raise ValueError("NaN can't be observed")
         self._counts[bisect_left(self._bounds, number)] += 1
         self._sum += number
 

@@ -72,7 +72,7 @@ class Lifecycle:
         self._backoffs: dict[str, Backoff] = {}
         self._retries: list[tuple[float, str]] = []
         self._wake = asyncio.Event()
-        self._log = get_logger("lifecycle")
+        self._log = get_logger()
         self._repeated = Repeated(clock)
         for name in observer.views:
             self._changed(name)
@@ -165,8 +165,9 @@ class Lifecycle:
                 return
             written = await self._marker.mark(finding.raw_pool)
         except (ApiError, TransportError) as error:
-            if self._repeated.due(f"mark {name}"):
-                self._log.warning("could not mark the pool Unknown; it is tried again", machinepool=name, error=str(error))
+            self._repeated.say(
+                self._log.warning, "could not mark the pool Unknown; it is tried again", about=name, machinepool=name, error=str(error)
+            )
             self._retry(name, error.retry_after if isinstance(error, ApiError) else None)
             return
         self._observer.see_pool(name, decode_machine_pool(written), self._clock.monotonic())

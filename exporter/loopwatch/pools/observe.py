@@ -62,6 +62,11 @@ class PoolsObserver:
         view = self._views.get(name)
         return view.lease if view and view.lease_readable else None
 
+    @property
+    def largest_lease_seconds(self) -> int:
+        """The largest duration that any Lease publishes now; 0 where none does."""
+        return max(self._durations, default=0)
+
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Have `changed` called with the pool's name after each change of a view."""
         self._subscribers.append(changed)
@@ -163,7 +168,7 @@ class PoolsObserver:
         if self._sight is None or self._grace_seconds is None:
             return
         lost = tuple((resource, max(self._sight.lost_at(resource), self._began)) for resource in self._sight.resources)
-        self._store.put(LIFECYCLE, (), LifecycleFacts(self._grace_seconds, max(self._durations, default=0), lost))
+        self._store.put(LIFECYCLE, (), LifecycleFacts(self._grace_seconds, self.largest_lease_seconds, lost))
 
 
 class MachinePoolSink:

@@ -17,6 +17,7 @@ from loopwatch.kube.transport import TransportError
 from loopwatch.log import Repeated, get_logger
 from loopwatch.pools.derive.sight import SIGHT_FRACTION
 
+NO_ANSWER: Final = "the API does not answer; nothing is marked without sight"
 QUIET_FRACTION: Final = 2 * SIGHT_FRACTION
 """With a grace of 50 s a lease watch may be quiet for 20 s, two heartbeats, while a pool lives."""
 
@@ -39,7 +40,7 @@ class SightKeeper:
         self._window = grace_seconds * SIGHT_FRACTION
         self._tell, self._each_turn = answered, each_turn
         self._last = clock.monotonic() - self._window
-        self._log = get_logger("sight")
+        self._log = get_logger()
         self._repeated = Repeated(clock)
 
     def answered(self, at: float) -> None:
@@ -61,8 +62,9 @@ class SightKeeper:
         try:
             await self._reader.list_page(self._resource, namespace=self._namespace, limit=1, timeout_seconds=self._window)
         except (ApiError, TransportError) as error:
-            if self._repeated.due(self._resource.plural):
-                self._log.warning("no sight: nothing can be marked", resource=self._resource.plural, error=str(error))
+            name = self._resource.plural
+            self._repeated.say(self._log.warning, NO_ANSWER, about=name, resource=name, error=str(error))
             return False
+        self._repeated.forget(NO_ANSWER, self._resource.plural)
         self.answered(self._clock.monotonic())
         return True
