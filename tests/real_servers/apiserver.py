@@ -10,6 +10,7 @@ import http.client
 import json
 import socket
 import ssl
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -89,6 +90,7 @@ class ApiServer:
             self._start_etcd()
             self._start_apiserver()
             self._install_resources()
+            self._wait_until_served()
         except BaseException:
             self.stop()
             raise
@@ -112,10 +114,11 @@ class ApiServer:
         self.process.kill()
 
     def restart(self) -> None:
-        """A new kube-apiserver on the same port and data, ready when this returns; kills the old one first if it still runs."""
+        """A new kube-apiserver on the same port and data, which serves everything when this returns; ends the old one first."""
         self.process.discard()
         self._launch_apiserver()
         self._wait_until_ready()
+        self._wait_until_served()
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig by which the server knows `user`, a member of `groups`. What they may do is for RBAC to say."""
@@ -125,8 +128,17 @@ class ApiServer:
     @property
     def client(self) -> Client:
         """An administrator's client."""
+        return self._client(self._administrator)
+
+    def client_for(self, user: str, groups: Sequence[str] = ()) -> Client:
+        """A client of `user`, a member of `groups`."""
+        return self._client(self._authority.client(user, groups))
+
+    def _client(self, credentials: KeyPair) -> Client:
         context = ssl.create_default_context(cadata=self._authority.certificate.decode())
-        context.load_cert_chain(self.state / "pki" / "admin.crt", self.state / "pki" / "admin.key")
+        with tempfile.TemporaryDirectory() as folder:  # ssl reads certificates from files only
+            _write_pair(Path(folder), "client", credentials)
+            context.load_cert_chain(Path(folder) / "client.crt", Path(folder) / "client.key")
         return Client(LOOPBACK, self.port, context)
 
     def _write_files(self) -> None:
@@ -134,8 +146,7 @@ class ApiServer:
         pki.mkdir(parents=True)
         server = self._authority.server("kube-apiserver", [LOOPBACK, "localhost", "kubernetes.default.svc", "10.96.0.1"])
         (pki / "ca.crt").write_bytes(self._authority.certificate)
-        for name, pair in (("apiserver", server), ("admin", self._administrator)):
-            _write_pair(pki, name, pair)
+        _write_pair(pki, "apiserver", server)
         private, public = signing_key()
         (pki / "service-accounts.key").write_bytes(private)
         (pki / "service-accounts.pub").write_bytes(public)
@@ -215,15 +226,21 @@ class ApiServer:
 
     def _install_resources(self) -> None:
         client = self.client
-        manifests: list[dict[str, Any]] = list(yaml.safe_load_all(CRDS.read_text()))
-        for manifest in manifests:
+        for manifest in _crds():
             client.create(CRD_COLLECTION, manifest)
         client.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}})
-        for manifest in manifests:
+
+    def _wait_until_served(self) -> None:
+        # A 200 comes a moment later than Established, and after a restart later than /readyz: till then it is a 404.
+        client = self.client
+        for manifest in _crds():
             spec = manifest["spec"]
             path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
-            # 200 means Established and served, which is a moment later than the condition
             self.process.wait_until(f"serving {path}", partial(_answers, client, path), START_SECONDS)
+
+
+def _crds() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(CRDS.read_text()))
 
 
 def _answers(client: Client, path: str) -> bool:

@@ -5,11 +5,13 @@ It stands apart from loopwatch's own client on purpose: what judges must not sha
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
 import time
-from collections.abc import Generator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -92,20 +94,43 @@ class Client:
         answer.expect(200, 202, 404)
         return answer
 
-    def watch(self, path: str, resource_version: str, within_seconds: float) -> Generator[WatchEvent, None, None]:
-        """Events of a collection after `resource_version`, until that many seconds are over; close() ends it earlier."""
+    def watch(self, path: str, resource_version: str, within_seconds: float) -> WatchStream:
+        """Events of a collection after `resource_version`; the server ends the stream after that many seconds."""
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=within_seconds + REQUEST_SECONDS, context=self.tls)
+        query = f"?watch=1&resourceVersion={resource_version}&timeoutSeconds={max(1, round(within_seconds))}"
+        connection.request("GET", path + query, headers={"Accept": JSON, "User-Agent": self.user_agent})
+        response = connection.getresponse()
+        if response.status != http.client.OK:
+            body = response.read()
+            connection.close()
+            raise UnexpectedStatus(f"watch of {path}: {response.status}: {_decoded(body)}")
+        return WatchStream(connection, response)
+
+
+class WatchStream:
+    """An open watch. Iterate in one thread; `close` may be called from another and ends the iteration."""
+
+    def __init__(self, connection: http.client.HTTPSConnection, response: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._response = response
+        self._closed = False
+
+    def __iter__(self) -> Iterator[WatchEvent]:
         try:
-            query = f"?watch=1&resourceVersion={resource_version}&timeoutSeconds={max(1, round(within_seconds))}"
-            connection.request("GET", path + query, headers={"Accept": JSON, "User-Agent": self.user_agent})
-            response = connection.getresponse()
-            if response.status != http.client.OK:
-                Answer(response.status, _decoded(response.read())).expect(http.client.OK)
-            while line := response.readline():
+            while line := self._response.readline():
                 event = json.loads(line)
                 yield WatchEvent(time.monotonic(), event["type"], event["object"])
+        except (OSError, http.client.HTTPException, ValueError):
+            if not self._closed:
+                raise
         finally:
-            connection.close()
+            self._connection.close()
+
+    def close(self) -> None:
+        """End it; harmless when it has ended."""
+        self._closed = True
+        with contextlib.suppress(OSError, AttributeError):  # both mean that the connection is gone already
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _decoded(body: bytes) -> Any:

@@ -1,0 +1,67 @@
+"""pytest plugin of `make e2e`: one real API server for each process that runs tests.
+
+Loaded by `-p tests.real_servers.plugin`. It sets LOOPWATCH_REAL_KUBECONFIG before any conftest is read, so that tests/contract and
+tests/acceptance, which else play on the sandbox, run on the real server; tests/e2e uses the server itself. Its files are thrown away when
+all tests passed, else kept, and the end of a dead server's log is shown with the test that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from tests.real_servers.apiserver import ApiServer
+from tests.real_servers.paths import RUNS
+
+VARIABLE = "LOOPWATCH_REAL_KUBECONFIG"
+KEPT_SECONDS = 24 * 3600.0
+
+SERVER = pytest.StashKey[ApiServer]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Start the server, but not in the process that only hands tests out to others."""
+    if VARIABLE in os.environ:
+        raise pytest.UsageError(f"{VARIABLE} is set, but `make e2e` starts its own servers: unset it, or leave this plugin out")
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if early_config.known_args_namespace.numprocesses and worker is None:
+        return
+    server = ApiServer(_new_run(worker or "main"))
+    early_config.add_cleanup(server.stop)
+    server.start()
+    early_config.stash[SERVER] = server
+    os.environ[VARIABLE] = str(server.kubeconfig)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failure that the server is gone, and its last words."""
+    report = yield
+    server = item.config.stash.get(SERVER, None)
+    if report.failed and server is not None and server.process.exit_code is not None:
+        title = f"kube-apiserver ended with {server.process.exit_code}, the end of {server.process.log}"
+        report.sections.append((title, server.process.tail()))
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Throw the server's files away when all went well."""
+    server = session.config.stash.get(SERVER, None)
+    if server is not None and exitstatus == pytest.ExitCode.OK:
+        server.stop()
+        shutil.rmtree(server.state)
+
+
+def _new_run(worker: str) -> Path:
+    """A folder for this run; those that failed runs left are removed a day later."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    for old in RUNS.iterdir():
+        if time.time() - old.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(old)
+    return RUNS / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{worker}"
