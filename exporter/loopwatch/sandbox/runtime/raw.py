@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 from loopwatch.sandbox.runtime.behaviours import Closing, Garbage, Http1, SocketBehaviour
 
@@ -40,14 +41,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(f"a unix socket's transport was expected, got {transport!r}")
-        self._transport = transport
-        self._connections.add(transport)
+        self._transport = cast("asyncio.Transport", transport)  # a stream's; uvloop's are no subclass of it
+        self._connections.add(self._transport)
         if isinstance(self._behaviour, Closing):
-            transport.close()
+            self._transport.close()
         elif isinstance(self._behaviour, Garbage):
-            transport.write(_GARBAGE)
+            self._transport.write(_GARBAGE)
 
     def data_received(self, data: bytes) -> None:  # noqa: ARG002 - what the client says makes no difference
         """The client has said something."""
