@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 # By name: such an error can only have been raised where its module is loaded, and `--help` must not load them.
 _USERS_ERRORS = (
-    ("loopwatch.kube.connection", "ConfigError"),
+    ("loopwatch.kube.errors", "ConfigError"),
     ("loopwatch.iri.endpoint", "EndpointError"),
     ("loopwatch.web.server", "ListenError"),
 )

@@ -1,0 +1,120 @@
+"""The pages of docs/ that are made from tables: metrics.md and settings.md.
+
+Pure: tables in, Markdown out. Each page begins with the command that writes it, and says nothing that its table does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from loopwatch.metrics.family import Authority, Family, Group, Kind, Label
+from loopwatch.settings.kinds import Kind as SettingKind
+from loopwatch.settings.model import Command
+from loopwatch.settings.table import Setting, Topic
+
+COMMAND = "make gen"
+_KINDS = {Kind.INFO: "info (a gauge that is always 1)", Kind.STATE_SET: "state set (gauges, exactly one of them 1)"}
+_UNITS = {SettingKind.DURATION: "ms, s, m, h"}
+
+
+def metrics_page(groups: Iterable[Group[Any]]) -> str:
+    """docs/metrics.md: one section a group, in the order of the catalogue, one line a family."""
+    return "\n".join(
+        [
+            _written_from("exporter/loopwatch/catalogue.py"),
+            "# Metrics",
+            "",
+            "Every family that a process of loopwatch exposes on `/metrics`. A value that is not known is absent, never 0. A series",
+            "vanishes with its object. Seconds are rounded to a millisecond.",
+            "",
+            "**Authority** says whose sample counts where several processes expose a family; alert rules and dashboards follow it.",
+            "",
+            *_table(("authority", "how to read it"), ((authority.value, authority.meaning) for authority in Authority)),
+            "",
+            "**Stability**: a `stable` name is neither renamed nor dropped within a major version; an `alpha` one may change, and",
+            "CHANGELOG.md says so.",
+            *(line for group in groups for line in _group_section(group)),
+            "",
+        ]
+    )
+
+
+def settings_page(rows: Sequence[Setting]) -> str:
+    """docs/settings.md: one section a topic, one line a setting."""
+    return "\n".join(
+        [
+            _written_from("exporter/loopwatch/settings/table.py"),
+            "# Settings",
+            "",
+            "A flag goes before its environment variable, a variable before the default; an empty variable counts as not set.",
+            "Durations are written as Go writes them: `500ms`, `10s`, `1m30s`. A boolean flag without a value is true: `--no-act` is",
+            "`--no-act=true`. What can't be used is told in one line on stderr, with exit code 2.",
+            *(line for topic in Topic for line in _topic_section(topic, rows)),
+            "",
+        ]
+    )
+
+
+def _written_from(source: str) -> str:
+    return f"<!-- Written by `{COMMAND}` from {source}: change that, not this. -->\n"
+
+
+def _group_section(group: Group[Any]) -> Iterable[str]:
+    yield from ("", f"## {group.name[0].upper()}{group.name[1:]}", "")
+    if group.labels:
+        yield from (f"Every series carries {', '.join(map(_label, group.labels))}.", "")
+    heads = ("family", "type", "unit", "labels", "authority", "stability", "exposed by", "meaning")
+    yield from _table(heads, (_family_cells(group, family) for family in group.families))
+
+
+def _family_cells(group: Group[Any], family: Family[Any]) -> Sequence[str]:
+    return (
+        f"`{family.name}`",
+        _KINDS.get(family.kind, family.kind.value),
+        family.unit,
+        "<br>".join((*(f"`{label.name}`" for label in group.labels), *map(_label, family.labels))),
+        family.authority.value,
+        family.stability.value,
+        ", ".join(component.value for component in family.exposed_by),
+        _escaped(family.help),
+    )
+
+
+def _label(label: Label) -> str:
+    return f"`{label.name}` ({_escaped(label.bound)})"
+
+
+def _topic_section(topic: Topic, rows: Sequence[Setting]) -> Iterable[str]:
+    of_topic = [row for row in rows if row.topic is topic]
+    if of_topic:
+        yield from ("", f"## {topic.value}", "")
+        heads = ("flag", "variable", "type", "default", "unit", "range", "commands", "meaning")
+        yield from _table(heads, map(_setting_cells, of_topic))
+
+
+def _setting_cells(row: Setting) -> Sequence[str]:
+    variables = [f"`{name}`" for name in (row.variable, row.fallback_variable) if name]
+    meaning = f"{row.help} (Also a flag of IronCore's {row.upstream}.)" if row.upstream else row.help
+    return (
+        f"`{row.flag}`",
+        ", else ".join(variables),
+        _escaped(row.kind.value),
+        f"`{row.default}`" if row.default else "",
+        row.unit or _UNITS.get(row.kind, ""),
+        _escaped(row.allowed),
+        ", ".join(command.value for command in Command if command in row.commands),
+        _escaped(meaning),
+    )
+
+
+def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterable[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{' --- |' * len(heads)}"
+    for cells in lines:
+        yield f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Plain text within a table's cell."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
