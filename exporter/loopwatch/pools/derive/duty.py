@@ -30,6 +30,7 @@ MISSES_ALLOWED: Final = 1
 STILL_INTERVALS: Final = 2
 STILL_INTERVALS_BESIDE_SIDECAR: Final = 3
 """A sidecar that was seen to renew is given one interval more than a lease of which nothing is known."""
+NOT_AT_ALL: Final = float("inf")
 _ROUNDING_SECONDS: Final = 1e-6
 """Sums of moments are floats: two intervals may read as a hair less."""
 
@@ -53,7 +54,10 @@ class Presence(enum.Enum):
 
 
 class Duty(msgspec.Struct, frozen=True):
-    """`vouched`: the machinepoollet's process answered at least once (or was not to be asked). `misses`: unanswered ticks running."""
+    """`vouched`: the machinepoollet's process answered at least once (or was not to be asked). `misses`: unanswered ticks running.
+
+    `has_reported`: this process has held the lease.
+    """
 
     mode: Mode
     sight: LeaseSight
@@ -116,21 +120,29 @@ def lease_seen(duty: Duty, lease: Lease | None, at: float) -> Duty:
 def settle(duty: Duty, at: float) -> Duty:
     """The same knowledge at a later moment: time alone can make a lease still enough."""
     state = _state(duty, at)
-    return msgspec.structs.replace(duty, state=state, has_reported=duty.has_reported or state is State.REPORTING)
+    reports = state is State.REPORTING and duty.sight.holder is Holder.OURSELVES
+    return msgspec.structs.replace(duty, state=state, has_reported=duty.has_reported or reports)
+
+
+def may_write_lease(duty: Duty) -> bool:
+    """Whether there is anything to send: a lease is renewed or taken, and created only for a pool that is known to exist.
+
+    A lease of which nothing is known yet is first asked for.
+    """
+    return duty.reporting and (not duty.sight.known or duty.sight.lease is not None or duty.pool is Presence.PRESENT)
 
 
 def look_at(duty: Duty) -> float:
     """The moment at which the lease needs a GET to stay in sight; never where it need not be watched."""
-    return duty.sight.in_sight_until if duty.watching else float("inf")
+    return duty.sight.in_sight_until if duty.watching else NOT_AT_ALL
 
 
-def wake_at(duty: Duty, at: float) -> float:
-    """The next moment at which time alone changes what is to be done: a look is due, or the lease has been still for long enough."""
-    if not duty.watching:
-        return float("inf")
-    still_at = at + duty.still_seconds_needed - lease_sight.still_for(duty.sight, at)
-    look = look_at(duty)
-    return still_at if still_at < look else look
+def still_at(duty: Duty, at: float) -> float:
+    """The moment at which the lease will have been still for long enough, if nothing comes; never where it goes out of sight before."""
+    if not duty.watching or not duty.sight.known:
+        return NOT_AT_ALL
+    moment = at + duty.still_seconds_needed - lease_sight.still_for(duty.sight, at)
+    return moment if moment < duty.sight.in_sight_until else NOT_AT_ALL
 
 
 def why(duty: Duty) -> str:
