@@ -62,12 +62,13 @@ def read(model: type[Model], given: Mapping[str, str], environment: Mapping[str,
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """A sentence for each `LOOPWATCH_…` variable that no setting reads: most likely a typing error."""
-    known = [row.variable for row in SETTINGS]
+    known = [row.variable.removeprefix(VARIABLE_PREFIX) for row in SETTINGS]
     sentences = []
     for name in sorted(environment):
-        if name.startswith(VARIABLE_PREFIX) and name not in known and not _OF_A_SERVICE.fullmatch(name):
-            close = difflib.get_close_matches(name, known, n=1)
-            sentences.append(f"{name} in the environment is no setting" + (f"; did you mean {close[0]}?" if close else ""))
+        rest = name.removeprefix(VARIABLE_PREFIX)
+        if rest != name and rest not in known and not _OF_A_SERVICE.fullmatch(name):
+            close = difflib.get_close_matches(rest, known, n=1)
+            sentences.append(f"{name} in the environment is no setting" + (f"; did you mean {VARIABLE_PREFIX}{close[0]}?" if close else ""))
     return sentences
 
 

@@ -242,7 +242,7 @@ SETTINGS = (
         kind=Kind.PATH,
         commands=_BOTH,
         topic=Topic.KUBERNETES,
-        help="The kubeconfig of the cluster that serves the pools. Unset: $KUBECONFIG, then this pod's ServiceAccount, then ~/.kube/config.",
+        help="The kubeconfig of the pools' cluster. Unset: $KUBECONFIG, then this pod's ServiceAccount, then ~/.kube/config.",
         upstream="machinepoollet and ironcore-controller-manager",
     ),
     Setting(
