@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from loopwatch import catalogue
@@ -169,7 +170,8 @@ class Controller:
 async def run(settings: ControllerSettings, clock: Clock | None = None) -> None:
     """The process: connect, listen, run until SIGTERM or SIGINT. ConfigError and ListenError are the user's to mend."""
     clock = clock or SystemClock()
-    wanted = connections.ConnectionSettings(kubeconfig=settings.kubeconfig, context=settings.context, component="controller")
+    kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
+    wanted = connections.ConnectionSettings(component="controller", kubeconfig=kubeconfig, context=settings.context or "")
     transport = await connections.connect(wanted, clock)
     try:
         controller = Controller(settings, transport, clock)

@@ -11,7 +11,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
-    """Run all of `work` until a stop signal comes, then cancel it; a failure of one ends all and is raised.
+    """Run all of `work` to its end, or until a stop signal comes, which cancels it; a failure of one ends all and is raised.
 
     A second signal changes nothing: what is ending ends.
     """
@@ -21,7 +21,9 @@ async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(each) for each in work]
-            tasks.create_task(_cancel_on(stop, running))
+            stopper = tasks.create_task(_cancel_on(stop, running))
+            await asyncio.wait(running)
+            stopper.cancel()
     finally:
         for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)

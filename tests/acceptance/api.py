@@ -146,7 +146,7 @@ class Kubectl:
 
     def _saw_pool(self, event: str, pool: dict[str, Any]) -> None:
         name, conditions = pool["metadata"]["name"], pool.get("status", {}).get("conditions", [])
-        ready = next((entry for entry in conditions if entry["type"] == "Ready"), {})
+        ready: dict[str, Any] = next((entry for entry in conditions if entry["type"] == "Ready"), {})
         if event == "DELETED":
             self.pools.pop(name, None)
         else:

@@ -13,6 +13,7 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from loopwatch.clock import Clock, SystemClock
@@ -109,7 +110,7 @@ def acceptance(case: Case) -> Callable[..., None]:
             runner.run(_played(case, named))
 
     # pytest takes a function's arguments for fixtures; the world is none of its.
-    del play.__wrapped__  # type: ignore[attr-defined]  # functools.wraps set it
+    del play.__wrapped__
     play.__signature__ = _without_world(case)  # type: ignore[attr-defined]  # inspect reads it
     return play
 
@@ -134,7 +135,7 @@ async def _real() -> AsyncIterator[World]:
     async with contextlib.AsyncExitStack() as stack:
         opened = {}
         for client in ("kubectl", "controller", "sidecar", "sidecar-2", "machinepoollet"):
-            opened[client] = await connect(ConnectionSettings(kubeconfig=KUBECONFIG, component=client), clock)
+            opened[client] = await connect(ConnectionSettings(component=client, kubeconfig=Path(KUBECONFIG)), clock)
             stack.push_async_callback(opened[client].close)
         kubectl = Kubectl(opened["kubectl"], clock)
         await kubectl.ensure_namespace()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -87,7 +87,7 @@ REFLECTOR: Final = Group(
 )
 
 
-def install(store: Store, reflectors: Iterable[Reflector[object]]) -> None:
+def install(store: Store, reflectors: Iterable[Reflector[Any]]) -> None:  # whatever they hold
     """Have the reflectors' counts read before each scrape."""
     watched = tuple(reflectors)
 
@@ -98,7 +98,7 @@ def install(store: Store, reflectors: Iterable[Reflector[object]]) -> None:
     store.before_reading(collect)
 
 
-def _facts(reflector: Reflector[object]) -> ReflectorFacts:
+def _facts(reflector: Reflector[Any]) -> ReflectorFacts:
     stats = reflector.stats
     return ReflectorFacts(
         synced=stats.synced,
