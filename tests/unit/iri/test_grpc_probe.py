@@ -9,12 +9,12 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from tests.support.stepped import SteppedClock, stepped
 
 from loopwatch.iri import messages
 from loopwatch.iri.endpoint import Endpoint, PathKind, SocketIdentity
 from loopwatch.iri.grpc_probe import STUCK_SECONDS, GrpcRuntimeProbe
 from loopwatch.iri.probe import ProbeResult
+from tests.support.stepped import SteppedClock, stepped
 
 SOCKET = Endpoint("unix:/run/a.sock", "/run/a.sock")
 GOOD_ANSWER = messages.encode_status_response([("small", 4)])

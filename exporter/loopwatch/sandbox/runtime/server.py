@@ -71,7 +71,7 @@ class Runtime:
             raise SocketTaken(f"this runtime already listens on {self.socket_path}: stop it first")
         await self._refuse_what_is_not_ours()
         if isinstance(self._behaviour, SocketBehaviour):
-            self._raw_server = RawServer(self._behaviour)
+            self._raw_server = RawServer(self._behaviour, self._clock)
             await self._raw_server.start(self.socket_path)
             return
         server = grpc.aio.server()
@@ -139,7 +139,7 @@ class Runtime:
             await server.stop(grace_seconds or None)
         if self._raw_server:
             raw_server, self._raw_server = self._raw_server, None
-            raw_server.stop()
+            await raw_server.stop()
 
     async def _refuse_what_is_not_ours(self) -> None:
         try:
