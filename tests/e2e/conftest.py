@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.programs import Loopwatch
-from tests.e2e.watching import LEASES, POOLS
+
+from tests.e2e.programs import Loopwatch, Machinepoollet, MachineRuntime
+from tests.e2e.watching import LEASES, POOLS, Watcher
+from tests.e2e.world import World
 from tests.real_servers.apiserver import ApiServer
 from tests.real_servers.plugin import SERVER
 
@@ -63,3 +65,15 @@ def start_loopwatch(api_server: ApiServer, tmp_path: Path) -> Iterator[StartLoop
     for program in started:
         program.discard()
         print(f"--- {program.log.name}\n{program.tail(100)}")  # noqa: T201 - pytest shows it only with a failure
+
+
+@pytest.fixture
+def world(api_server: ApiServer, start_loopwatch: StartLoopwatch, tmp_path: Path) -> Iterator[World]:
+    """A pool on the real server, its runtime and machinepoollet, watched; no process of loopwatch runs yet."""
+    runtime = MachineRuntime(tmp_path)
+    client = api_server.client
+    with Machinepoollet() as machinepoollet, Watcher(client, POOLS) as pools, Watcher(client, LEASES) as leases:
+        world = World(api_server, runtime, machinepoollet, start_loopwatch, pools, leases)
+        world.create_pool()
+        yield world
+    runtime.process.discard()

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from tests.e2e.watching import LEASES, POOLS, Watcher, became, ready
 from tests.real_servers.apiserver import ApiServer
 from tests.real_servers.client import UnexpectedStatus

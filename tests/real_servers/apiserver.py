@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import yaml
+
 from tests.real_servers.audit import POLICY, AuditLog
 from tests.real_servers.building import TARGETS
 from tests.real_servers.client import Client

@@ -70,13 +70,11 @@ class AuditLog:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def requests(self, *, since: int = 0, user_agent: str = "") -> list[AuditedRequest]:
-        """Requests in the order they were received, each once, from clients whose User-Agent begins so."""
+        """Requests in the order they were received, each once, from clients whose User-Agent holds this text."""
         if not self.path.exists():
             return []
         with self.path.open("rb") as file:
             file.seek(since)
             whole_lines = [line for line in file if line.endswith(b"\n")]
         newest = dict(parse(line) for line in whole_lines)
-        return sorted(
-            (request for request in newest.values() if request.user_agent.startswith(user_agent)), key=lambda request: request.received
-        )
+        return sorted((request for request in newest.values() if user_agent in request.user_agent), key=lambda request: request.received)

@@ -14,6 +14,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
 from tests.real_servers.apiserver import ApiServer
 from tests.real_servers.paths import RUNS
 
@@ -47,6 +48,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         title = f"kube-apiserver ended with {server.process.exit_code}, the end of {server.process.log}"
         report.sections.append((title, server.process.tail()))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests measured (record_property), also of those that passed."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind) if report.when == "call"]
+    measured = [(report.nodeid.split("::")[-1], report.user_properties) for report in reports if report.user_properties]
+    if measured:
+        terminalreporter.section("measured")
+    for name, properties in measured:
+        terminalreporter.write_line(name)
+        for key, value in properties:
+            terminalreporter.write_line(f"    {key}: {value}")
 
 
 @pytest.hookimpl(trylast=True)

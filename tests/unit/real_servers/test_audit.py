@@ -17,7 +17,7 @@ def line(identity: str, *, stage: str = "ResponseComplete", second: int = 0, **c
         "requestURI": "/apis/compute.ironcore.dev/v1alpha1/machinepools/a/status",
         "verb": "patch",
         "user": {"username": "sidecar"},
-        "userAgent": "loopwatch-sidecar/0.1",
+        "userAgent": "loopwatch/0.1 (sidecar)",
         "objectRef": {"resource": "machinepools", "name": "a", "apiGroup": "compute.ironcore.dev", "subresource": "status"},
         "responseStatus": {"metadata": {}, "code": 200},
         "requestReceivedTimestamp": f"2026-05-01T13:18:{second:02}.065888Z",
@@ -65,8 +65,8 @@ def test_only_what_came_later_and_from_whom_it_is_asked_is_given(tmp_path: Path)
     log.path.write_text(line("1"))
     position = log.position()
     with log.path.open("a") as file:
-        file.write(line("2", userAgent="loopwatch-controller/0.1") + line("3", second=5))
-    assert [request.received.second for request in log.requests(since=position, user_agent="loopwatch-sidecar")] == [5]
+        file.write(line("2", userAgent="loopwatch/0.1 (controller)") + line("3", second=5))
+    assert [request.received.second for request in log.requests(since=position, user_agent="(sidecar)")] == [5]
 
 
 def test_half_a_line_is_left_for_the_next_look(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from tests.real_servers import building
 from tests.real_servers.building import TARGETS, CannotBuild, build, check_go, fingerprint, linker_flags, required_version
 

@@ -4,6 +4,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+
 from tests.real_servers.pki import Authority, KeyPair
 
 

@@ -4,6 +4,7 @@ import re
 import tomllib
 
 import pytest
+
 from tools.lock import DEV_LOCK, ROOT, RUNTIME_LOCK, foreign_lines, wanted
 
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
