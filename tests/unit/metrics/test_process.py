@@ -7,13 +7,13 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.stepped import SteppedClock, SteppedLoop, stepped
 
 from loopwatch import __version__
 from loopwatch.metrics.family import Component, Kind
 from loopwatch.metrics.process import LAG_PERIOD_SECONDS, LAG_WINDOW_SECONDS, PROCESS, EventLoopLag, install
 from loopwatch.metrics.store import Store
 from loopwatch.metrics.values import Moment
+from tests.support.stepped import SteppedClock, SteppedLoop, stepped
 
 NOW = Moment(0.0, 0.0)
 
