@@ -1,0 +1,132 @@
+"""Credentials that a program prints: the `exec` of a kubeconfig's user (client.authentication.k8s.io).
+
+kubernetes.aio runs such a plugin once, without a deadline, and goes on without credentials when it fails; a request would then be sent
+anonymously and the answer would blame the wrong thing. Here a plugin that fails is a CredentialsError, it has a deadline, and what hangs is
+killed with its children. It refuses to be asked interactively: no plugin gets this process's terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from loopwatch.kube.microtime import parse_nanoseconds
+from loopwatch.kube.transport import CredentialsError
+from loopwatch.text import clean_message
+
+API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_STDERR_BYTES: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """What to run. `cluster` is the cluster's part of KUBERNETES_EXEC_INFO as JSON, None unless provideClusterInfo asks for it."""
+
+    command: str
+    arguments: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = field(repr=False)
+    api_version: str
+    install_hint: str
+    cluster: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecCredential:
+    """What it gave: a token, or a client certificate with its key, or all three."""
+
+    token: str = field(repr=False)
+    certificate: bytes | None = field(repr=False)
+    key: bytes | None = field(repr=False)
+    expires_at: datetime.datetime | None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: str | None = None
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    status: _Status | None = None
+
+
+_decode_answer: Final = msgspec.json.Decoder(_Answer).decode
+
+
+async def run(plugin: ExecPlugin, environ: Mapping[str, str], timeout_seconds: float) -> ExecCredential:
+    """Run it once. Raises CredentialsError: can't be started, failed, too slow, or no credential in its answer."""
+    environment = {**environ, **dict(plugin.environment), "KUBERNETES_EXEC_INFO": _exec_info(plugin)}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.arguments,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        hint = f"; {clean_message(plugin.install_hint, 300)}" if plugin.install_hint else ""
+        raise CredentialsError(f"exec plugin {plugin.command!r} can't be started: {error.strerror or error}{hint}") from error
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            out, err = await process.communicate()
+    except TimeoutError as error:
+        raise CredentialsError(f"exec plugin {plugin.command!r} has not answered within {timeout_seconds:g} s and was killed") from error
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode != 0:
+        said = clean_message(err.decode(errors="replace").strip(), _STDERR_BYTES)
+        raise CredentialsError(f"exec plugin {plugin.command!r} ended with exit code {process.returncode}: {said or 'it said nothing'}")
+    return _credential(plugin, out)
+
+
+def _exec_info(plugin: ExecPlugin) -> str:
+    spec: dict[str, object] = {"interactive": False}
+    if plugin.cluster is not None:
+        spec["cluster"] = msgspec.Raw(plugin.cluster)
+    return msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}).decode()
+
+
+def _credential(plugin: ExecPlugin, out: bytes) -> ExecCredential:
+    """The answer, which is never repeated in an error: it holds the secret."""
+    try:
+        answer = _decode_answer(out)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CredentialsError(f"exec plugin {plugin.command!r} printed no ExecCredential: {clean_message(str(error), 200)}") from error
+    if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
+        was = clean_message(f"{answer.api_version} {answer.kind}", 200)
+        raise CredentialsError(f"exec plugin {plugin.command!r} printed {was!r}; the kubeconfig says {plugin.api_version} ExecCredential")
+    status = answer.status or _Status()
+    pair = (status.client_certificate_data, status.client_key_data)
+    if not status.token and not all(pair):
+        raise CredentialsError(f"exec plugin {plugin.command!r} gave neither a token nor a client certificate with its key")
+    token = (status.token or "").strip()
+    if not all(0x21 <= ord(character) <= 0x7E for character in token):
+        raise CredentialsError(f"exec plugin {plugin.command!r} gave a token with spaces or control characters in it")
+    certificate, key = (part.encode() for part in pair if part) if all(pair) else (None, None)
+    return ExecCredential(token, certificate, key, _expiry(plugin, status.expiration_timestamp))
+
+
+def _expiry(plugin: ExecPlugin, text: str | None) -> datetime.datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.datetime.fromtimestamp(parse_nanoseconds(text) / 1e9, datetime.UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise CredentialsError(f"exec plugin {plugin.command!r}: expirationTimestamp {clean_message(text, 64)!r} is no time") from error
