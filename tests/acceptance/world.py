@@ -11,20 +11,28 @@ import contextlib
 import functools
 import inspect
 import os
+import tempfile
+import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from loopwatch.clock import Clock, SystemClock
 from loopwatch.controller import Controller
+from loopwatch.iri.probe import RuntimeProbe
 from loopwatch.kube.connection import ConnectionSettings, connect
 from loopwatch.kube.reflector import ReflectorTimes
 from loopwatch.kube.transport import Transport
 from loopwatch.sandbox.apiserver import ApiServer
+from loopwatch.sandbox.faults import Fault, Silence
 from loopwatch.sandbox.transport import SandboxTransport
-from loopwatch.settings.model import ControllerSettings
+from loopwatch.settings.model import ControllerSettings, SidecarSettings
+from loopwatch.sidecar import Sidecar
 from tests.acceptance.api import Kubectl
+from tests.support.proxy import FreezingProxy
 from tests.support.stepped import SteppedClock, SteppedLoop
 
 KUBECONFIG = os.environ.get("LOOPWATCH_REAL_KUBECONFIG", "")
@@ -32,15 +40,20 @@ UPSTREAM_GRACE_SECONDS = 0.5
 SCALE = 10.0 if KUBECONFIG else 1.0
 
 Case = Callable[..., Awaitable[None]]
+Machinepoollet = Callable[[], Awaitable[bool]]
 
 
 @dataclass
 class World:
-    """`seconds(x)` is x of upstream's suite on this world's scale. `api` is None on a real server."""
+    """`seconds(x)` is x of upstream's suite on this world's scale. `api` is None on a real server.
+
+    `half_open(client)`: the connections that this client has open for watches (on a real server: all) go silent for good, without an end.
+    """
 
     clock: Clock
     kubectl: Kubectl
     transport: Callable[[str], Transport]
+    half_open: Callable[[str], None]
     api: ApiServer | None
 
     @staticmethod
@@ -64,6 +77,22 @@ class World:
         controller = Controller(chosen, self.transport(client), self.clock, self.reflector_times())
         async with running(controller.run()):
             yield controller
+
+    @contextlib.asynccontextmanager
+    async def sidecar(
+        self, name: str, runtime: RuntimeProbe, *, client: str = "sidecar", machinepoollet: Machinepoollet | None = None, **settings: Any
+    ) -> AsyncIterator[Sidecar]:
+        """A sidecar at work, with the times of upstream's heartbeat suite (interval 500 ms, lease 3 s, timeout 200 ms) on this scale."""
+        chosen = SidecarSettings(
+            machine_pool_name=name,
+            heartbeat_interval_seconds=self.seconds(0.5),
+            heartbeat_lease_duration_seconds=round(self.seconds(3)),
+            heartbeat_status_timeout_seconds=self.seconds(0.2),
+        )
+        chosen = replace(chosen, **settings)
+        sidecar = Sidecar(chosen, self.transport(client), runtime, machinepoollet, self.clock, times=self.reflector_times())
+        async with running(sidecar.run()):
+            yield sidecar
 
     def reflector_times(self) -> ReflectorTimes:
         """A reflector's usual times, as much shorter as the grace is shorter than 50 s."""
@@ -126,22 +155,42 @@ async def _sandbox() -> AsyncIterator[World]:
     api = ApiServer(clock)
     kubectl = Kubectl(SandboxTransport(api, client="kubectl"), clock)
     await kubectl.ensure_namespace()
-    yield World(clock, kubectl, lambda client: SandboxTransport(api, client=client), api)
+
+    def half_open(client: str) -> None:
+        api.faults.add(Fault(effect=Silence(), verb="watch", client=client, count=2))
+
+    yield World(clock, kubectl, lambda client: SandboxTransport(api, client=client), half_open, api)
 
 
 @contextlib.asynccontextmanager
 async def _real() -> AsyncIterator[World]:
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as stack:
-        opened = {}
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="loopwatch-")))
+        opened: dict[str, Transport] = {}
+        proxies: dict[str, FreezingProxy] = {}
         for client in ("kubectl", "controller", "sidecar", "sidecar-2", "machinepoollet"):
-            opened[client] = await connect(ConnectionSettings(component=client, kubeconfig=Path(KUBECONFIG)), clock)
-            stack.push_async_callback(opened[client].close)
+            kubeconfig, proxies[client] = await _through_a_proxy(stack, folder / client)
+            connection = await connect(ConnectionSettings(component=client, kubeconfig=kubeconfig), clock)
+            stack.push_async_callback(connection.close)
+            opened[client] = connection
         kubectl = Kubectl(opened["kubectl"], clock)
         await kubectl.ensure_namespace()
         await kubectl.clear()
         stack.push_async_callback(kubectl.clear)
-        yield World(clock, kubectl, opened.__getitem__, None)
+        yield World(clock, kubectl, opened.__getitem__, lambda client: proxies[client].freeze(), None)
+
+
+async def _through_a_proxy(stack: contextlib.AsyncExitStack, copy: Path) -> tuple[Path, FreezingProxy]:
+    """The kubeconfig of this run with a proxy's port in the place of the server's: its certificate is for loopback, whatever the port."""
+    config = yaml.safe_load(await asyncio.to_thread(Path(KUBECONFIG).read_text))
+    [cluster] = config["clusters"]
+    server = urllib.parse.urlsplit(cluster["cluster"]["server"])
+    proxy = FreezingProxy(str(server.hostname), int(server.port or 443))
+    port = await stack.enter_async_context(proxy.listening())
+    cluster["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    await asyncio.to_thread(copy.write_text, yaml.safe_dump(config))
+    return copy, proxy
 
 
 def _without_world(case: Case) -> Any:

@@ -66,7 +66,7 @@ def _start(command: Command, given: dict[str, str]) -> int:
     from loopwatch import log
 
     module = importlib.import_module(f"loopwatch.{command.value}")
-    log.configure("warning" if isinstance(settings, DemoSettings) else settings.log_level, SystemClock())
+    log.configure("error" if isinstance(settings, DemoSettings) else settings.log_level, SystemClock())
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return int(runner.run(module.run(settings)) or 0)
