@@ -14,7 +14,7 @@ from loopwatch.clock import Clock
 from loopwatch.iri.probe import RuntimeProbe
 from loopwatch.kube.transport import TransportError
 from loopwatch.sandbox.machinepoollet.cache import Cache
-from loopwatch.sandbox.machinepoollet.calls import MERGE_PATCH, CallRefused, Process
+from loopwatch.sandbox.machinepoollet.calls import MERGE_PATCH, CallRefused, Gate, Process
 from loopwatch.sandbox.machinepoollet.documents import Document, difference, micro_time
 
 LEASE_NAMESPACE = "ironcore-machinepool-lease"
@@ -47,15 +47,17 @@ class ReadyState:
 class Ticker:
     """Go's time.Ticker: fires on a fixed grid, keeps one tick for a slow receiver and drops the others."""
 
-    def __init__(self, clock: Clock, interval_seconds: float) -> None:
+    def __init__(self, clock: Clock, gate: Gate, interval_seconds: float) -> None:
         self._clock = clock
+        self._gate = gate
         self._interval = interval_seconds
         self._began = clock.monotonic()
         self._next = 1
 
     async def tick(self) -> None:
-        """Wait for the next tick; at once where one was kept."""
+        """Wait for the next tick; at once where one was kept. A process that was stopped finds one tick, however long it was."""
         await self._clock.sleep(self._began + self._next * self._interval - self._clock.monotonic())
+        await self._gate.passed()
         passed = int((self._clock.monotonic() - self._began) / self._interval + 1e-9)
         self._next = max(passed, self._next) + 1
 
@@ -74,10 +76,9 @@ class Heartbeat:
     async def run(self) -> None:
         """Beat until cancelled; the first tick comes at once, and the ticker starts after it."""
         await self._tick()
-        ticker = Ticker(self._process.clock, self._times.interval_seconds)
+        ticker = Ticker(self._process.clock, self._process.gate, self._times.interval_seconds)
         while True:
             await ticker.tick()
-            await self._process.gate.passed()
             await self._tick()
 
     async def _tick(self) -> None:
