@@ -58,10 +58,11 @@ class World:
         )
 
     def start_reporting(self) -> Loopwatch:
-        """A sidecar that reports from the first tick, once the pool is Ready."""
+        """A sidecar that reports from the first tick, once it holds the Lease and the pool is Ready (two tasks, in either order)."""
         began = time.monotonic()
         sidecar = self.start_sidecar("report")
         self.becomes("True", START_SECONDS, after=began)
+        self.leases.wait_for("held", lambda event: event.type in ("ADDED", "MODIFIED"), START_SECONDS, after=began)
         return sidecar
 
     def becomes(self, status: str, within_seconds: float, *, after: float = 0.0) -> WatchEvent:
