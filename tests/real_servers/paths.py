@@ -9,4 +9,5 @@ ROOT = HERE.parent.parent
 CACHE = ROOT / ".cache" / "real-servers"
 BINARIES = CACHE / "bin"
 RUNS = CACHE / "run"
-CRDS = HERE / "crds.yaml"
+CRDS = ROOT / "exporter" / "loopwatch" / "sandbox" / "apiserver" / "ironcore-crds.yaml"
+"""The sandbox's own: both servers hold the same resources."""
