@@ -24,7 +24,7 @@ run: setup ## Play the demo on this machine: sandbox API server, three pools, co
 	@$(BIN)/loopwatch demo
 
 test: setup ## Run the unit, property, contract and acceptance tests on the sandbox
-	$(BIN)/python -m pytest tests --ignore=tests/e2e -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/e2e -ra -n $(WORKERS) $(ARGS)
 
 lint: setup ## Check style, types, layers and that generated files are up to date
 	$(BIN)/ruff check .
@@ -38,7 +38,8 @@ gen: setup ## Write every generated file
 
 e2e: setup ## Build real servers (Go 1.26 or newer), then run contract, acceptance and end-to-end tests on them
 	$(BIN)/python -m tests.real_servers build
-	$(BIN)/python -m pytest -p tests.real_servers.plugin -n $(E2E_WORKERS) --dist loadgroup --maxschedchunk 1 tests/contract tests/acceptance tests/e2e $(ARGS)
+	$(BIN)/python -m pytest -p tests.real_servers.plugin -ra --timeout 300 -n $(E2E_WORKERS) --dist loadgroup --maxschedchunk 1 \
+		tests/contract tests/acceptance tests/e2e $(ARGS)
 
 bench: setup ## Measure: run each program in bench/
 	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
