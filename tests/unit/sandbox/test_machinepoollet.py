@@ -474,6 +474,20 @@ async def test_a_pool_deleted_by_hand_is_not_made_again_but_its_lease_lives_on()
         assert world.ready_status == "True"
 
 
+@stepped
+async def test_a_pool_that_is_being_deleted_is_left_alone() -> None:
+    world = World()
+    async with world.running(seconds=5.0):
+        pool = world.pool
+        pool["metadata"]["finalizers"] = ["test/hold"]
+        world.api.put_object(MACHINE_POOLS, pool)
+        world.api.delete_object(MACHINE_POOLS, POOL)
+        assert world.pool["metadata"]["deletionTimestamp"]
+        await world.runtime.behave(behaviours.Error())
+        await world.clock.sleep(20.0)
+        assert world.ready_status == "True"
+
+
 # -- start, stop, continue, end ---------------------------------------------------------------------------------------
 
 
