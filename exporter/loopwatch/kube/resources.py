@@ -50,3 +50,6 @@ MACHINES = Resource("compute.ironcore.dev", "v1alpha1", "machines", "Machine", n
 MACHINE_CLASSES = Resource("compute.ironcore.dev", "v1alpha1", "machineclasses", "MachineClass", namespaced=False)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = Resource("", "v1", "events", "Event", namespaced=True)
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+SUBJECT_ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
