@@ -12,10 +12,10 @@ from loopwatch.kube.families import REFLECTOR
 from loopwatch.metrics.family import Component, Group
 from loopwatch.metrics.process import PROCESS
 from loopwatch.pools.families.heartbeat import HEARTBEAT
-from loopwatch.pools.families.lifecycle import LEADER_ELECTION, LIFECYCLE
+from loopwatch.pools.families.lifecycle import LEADER_ELECTION, LIFECYCLE, MARKING
 from loopwatch.pools.families.pool import POOL
 
-GROUPS: Final[tuple[Group[Any], ...]] = (POOL, LIFECYCLE, HEARTBEAT, LEADER_ELECTION, REFLECTOR, PROCESS)
+GROUPS: Final[tuple[Group[Any], ...]] = (POOL, LIFECYCLE, MARKING, HEARTBEAT, LEADER_ELECTION, REFLECTOR, PROCESS)
 
 
 def groups(component: Component) -> tuple[Group[Any], ...]:

@@ -74,7 +74,7 @@ class Controller:
             times=times,
             on_answer=self._lease_sight.answered,
         )
-        self.lifecycle = self._lifecycle(transport) if settings.act else None
+        self.lifecycle = self._lifecycle(transport)
         self.store.put(LEADER_ELECTION, (), LeadershipFacts(leading=settings.act))
         reflector_families.install(self.store, (self.pools, self.leases))
         self._too_short = False
@@ -86,13 +86,13 @@ class Controller:
             tasks.create_task(self.leases.run(), name="watch leases")
             tasks.create_task(self._pool_sight.run(), name="sight of machinepools")
             tasks.create_task(self._lease_sight.run(), name="sight of leases")
-            if self.lifecycle is not None:
-                tasks.create_task(self.lifecycle.run(), name="lifecycle")
+            tasks.create_task(self.lifecycle.run(), name="lifecycle")
 
     def _lifecycle(self, transport: Transport) -> Lifecycle:
         timeout = self._grace * WRITE_FRACTION
         confirmation = Confirmation(
             self.observer,
+            self._reader,
             self._reader,
             self._clock,
             timeout_seconds=timeout,
@@ -106,7 +106,7 @@ class Controller:
             confirmation,
             Marker(transport, self._clock, timeout_seconds=timeout),
             self._clock,
-            Rules(self._grace, self._settings.mark_never_reported),
+            Rules(self._grace, self._settings.mark_never_reported, self._settings.mark_rate),
             leading=lambda: self._settings.act,
             turned=loop.turn,
         )
@@ -131,8 +131,8 @@ class Controller:
         )
 
     def _answered(self, resource: str, at: float) -> None:
-        if self.observer.answered(resource, at) and self.lifecycle is not None:
-            self.lifecycle.sight_changed()
+        if self.observer.answered(resource, at):
+            self.lifecycle.reconsider()
 
     def _each_pool_turn(self) -> None:
         """Readiness, and the warning about the setting, are looked at where a turn comes every few seconds anyway."""

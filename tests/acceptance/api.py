@@ -35,6 +35,7 @@ class Kubectl:
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport, self._clock = transport, clock
         self._moved = asyncio.Condition()
+        self._open: set[Resource] = set()
         self.history: dict[str, list[Seen]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.leases: dict[str, dict[str, Any]] = {}
@@ -120,6 +121,11 @@ class Kubectl:
             await self._moved.wait_for(happened)
         return self._clock.monotonic()
 
+    async def eyes_open(self) -> None:
+        """Wait until both watches of `look_on` are open: from then on nothing is missed."""
+        async with asyncio.timeout(10), self._moved:
+            await self._moved.wait_for(lambda: len(self._open) == 2)
+
     async def look_on(self) -> None:
         """Watch pools and Leases until cancelled."""
         async with asyncio.TaskGroup() as watches:
@@ -133,6 +139,7 @@ class Kubectl:
             rest = b""
             try:
                 async with self._transport.send(Request("GET", path, query=query), WATCHING) as response:
+                    await self._opened(resource)
                     async for chunk in response.chunks():
                         *lines, rest = (rest + chunk).split(b"\n")
                         for line in lines:
@@ -143,6 +150,11 @@ class Kubectl:
                                 self._moved.notify_all()
             except TransportError:  # a fault that the case itself asked for; the eyes look again from where they were
                 await self._clock.sleep(0.05)
+
+    async def _opened(self, resource: Resource) -> None:
+        async with self._moved:
+            self._open.add(resource)
+            self._moved.notify_all()
 
     def _saw_pool(self, event: str, pool: dict[str, Any]) -> None:
         name, conditions = pool["metadata"]["name"], pool.get("status", {}).get("conditions", [])

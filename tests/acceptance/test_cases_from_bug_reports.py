@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import uuid
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ async def test_case_13_a_deleted_pool_ends_its_leases_and_a_new_one_begins_anew(
 async def test_case_15_two_reporters_show_as_a_conflict_that_ends_with_one_of_them(world: World) -> None:
     """In `report` the holder alternates and the conflict shows, Ready does not flip; it ends within three lease durations."""
     interval, lease = world.seconds(0.5), round(world.seconds(3) / 3) or 1
-    again = {"mode": Mode.REPORT, "heartbeat_lease_duration_seconds": max(lease, 1)}
+    again: dict[str, Any] = {"mode": Mode.REPORT, "heartbeat_lease_duration_seconds": max(lease, 1)}
     labels = {"machinepool": POOL}
     await world.kubectl.create_pool(POOL)
     runtime = MemoryRuntime(world.clock)

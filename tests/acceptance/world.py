@@ -146,6 +146,7 @@ def acceptance(case: Case) -> Callable[..., None]:
 
 async def _played(case: Case, named: dict[str, Any]) -> None:
     async with _real() if KUBECONFIG else _sandbox() as world, running(world.kubectl.look_on()):
+        await world.kubectl.eyes_open()
         await case(world, **named)
 
 

@@ -15,17 +15,19 @@ class FreezingProxy:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._open: set[asyncio.Event] = set()
-        self.port = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
         """Listen on a free port while the context is open; yields the port."""
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
         try:
-            yield self.port
+            yield server.sockets[0].getsockname()[1]
         finally:
             server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def freeze(self) -> None:
         """From now on nothing passes on the connections that are open; new ones work."""
@@ -33,7 +35,12 @@ class FreezingProxy:
             frozen.set()
         self._open.clear()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._connect(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         frozen = asyncio.Event()
         self._open.add(frozen)
         there, back = await asyncio.open_connection(self._host, self._port)

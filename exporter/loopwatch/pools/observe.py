@@ -135,7 +135,7 @@ class PoolsObserver:
         return view if view.orphaned == missing else msgspec.structs.replace(view, orphaned=missing)
 
     def _view(self, name: str, at: float) -> PoolView:
-        return self._views.get(name) or views.first_sight(name, at=at, sight_at=self._sight_at(at))
+        return self._views.get(name) or views.first_sight(name, at=at, sight_at=self._sight_at(at), lease_known=self.leases_listed)
 
     def _put(self, view: PoolView) -> None:
         if view is self._views.get(view.name):

@@ -1,11 +1,12 @@
 """Keeps sight: reads each resource where nothing else did, and ends a lease watch that has gone quiet.
 
 A read is a list with `limit=1`, consistent, so it proves that the API of that resource answers now. One goes out where no answer came for
-half of the sight's window; it is never backed off beyond that window, Retry-After or not, since without it nothing could be decided.
+half of the sight's window, and is never backed off beyond that window, Retry-After or not, since without it nothing could be decided.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -49,22 +50,25 @@ class SightKeeper:
         self._tell(at)
 
     async def run(self) -> None:
-        """Ask for ever, half a window after the last answer; after a failure sooner, with jitter."""
-        while True:
-            self._each_turn()
-            rest = self._last + self._window / 2 - self._clock.monotonic()
-            if rest > 0:
-                await self._clock.sleep(rest)
-            elif not await self._ask():
-                await self._clock.sleep(self._window / 4 * (0.5 + self._clock.random() / 2))
+        """Ask for ever, half a window after the last answer; while none comes another asks beside it, each quarter of a window.
 
-    async def _ask(self) -> bool:
+        A read that hangs on a dead connection would else take the whole window with it, and a slow server's answer would be thrown away.
+        """
+        async with asyncio.TaskGroup() as reads:
+            while True:
+                self._each_turn()
+                rest = self._last + self._window / 2 - self._clock.monotonic()
+                if rest <= 0:
+                    reads.create_task(self._ask())
+                    rest = self._window / 4 * (0.5 + self._clock.random() / 2)
+                await self._clock.sleep(rest)
+
+    async def _ask(self) -> None:
+        name = self._resource.plural
         try:
             await self._reader.list_page(self._resource, namespace=self._namespace, limit=1, timeout_seconds=self._window)
         except (ApiError, TransportError) as error:
-            name = self._resource.plural
             self._repeated.say(self._log.warning, NO_ANSWER, about=name, resource=name, error=str(error))
-            return False
-        self._repeated.forget(NO_ANSWER, self._resource.plural)
+            return
+        self._repeated.forget(NO_ANSWER, name)
         self.answered(self._clock.monotonic())
-        return True

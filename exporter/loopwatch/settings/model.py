@@ -65,6 +65,7 @@ class ControllerSettings(CommonSettings):
 
     machine_pool_lifecycle_grace_period_seconds: float = 50.0
     mark_never_reported: bool = True
+    mark_rate: int = 250
     act: bool = True
 
 

@@ -16,6 +16,7 @@ from loopwatch.settings.kinds import HIGHEST_PORT, Kind, dns_subdomain_problem
 from loopwatch.settings.model import Command, Mode
 
 VARIABLE_PREFIX = "LOOPWATCH_"
+HIGHEST_MARK_RATE = 10_000
 LONGEST_LEASE_SECONDS = 2**31 - 1
 """leaseDurationSeconds of a Lease is an int32."""
 
@@ -227,6 +228,17 @@ SETTINGS = (
         topic=Topic.LIFECYCLE,
         default="true",
         help="Also mark pools that never had a Lease nor a Ready condition, as upstream does.",
+    ),
+    Setting(
+        name="mark-rate",
+        kind=Kind.COUNT,
+        commands=_CONTROLLER,
+        topic=Topic.LIFECYCLE,
+        default="250",
+        unit="writes a second",
+        range="1 to 10000",
+        check=lambda rate: "" if 1 <= rate <= HIGHEST_MARK_RATE else f"must be from 1 to {HIGHEST_MARK_RATE}, got {rate}",
+        help="How many pools are marked Unknown in a second at most, when many fall silent at once.",
     ),
     Setting(
         name="no-act",

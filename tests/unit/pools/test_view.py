@@ -58,6 +58,21 @@ def test_a_renew_time_that_comes_after_none_is_progress() -> None:
     assert silence_after(views.see_lease(view, lease(), at=LATER, sight_at=LATER)) == 0
 
 
+def test_the_first_look_at_the_leases_is_no_progress_of_any_pool() -> None:
+    """Pools and Leases are listed one after the other; that a Lease then shows up says nothing about who lives."""
+    view = views.first_sight("pool-a", at=START, sight_at=START)
+    view = views.see_pool(view, pool("pool-a", ready_condition("Unknown", "MachinePoolStatusUnknown")), at=START, sight_at=START)
+    view = views.see_lease(view, lease(), at=LATER, sight_at=LATER)
+    assert silence_after(view) == LATER - START
+    assert not view.was_alive
+
+
+def test_a_lease_that_comes_where_there_was_known_to_be_none_is_progress() -> None:
+    view = views.first_sight("pool-a", at=START, sight_at=START, lease_known=True)
+    view = views.see_pool(view, pool("pool-a"), at=START, sight_at=START)
+    assert silence_after(views.see_lease(view, lease(), at=LATER, sight_at=LATER)) == 0
+
+
 def test_a_deleted_lease_is_progress_as_upstream_has_it() -> None:
     assert silence_after(views.see_lease(seen(), None, at=LATER, sight_at=LATER)) == 0
 

@@ -34,7 +34,7 @@ class PoolView(msgspec.Struct, frozen=True):
 
     Moments are monotonic seconds, but `silent_since`, which is read on the clock of sight (derive.sight). `pool` is None for a lease
     whose pool does not exist; `readable` is False while either object can't be decoded: such a pool is shown as far as it is known, and
-    never marked.
+    never marked. `lease_known` is False before any answer said whether there is a lease. `was_alive` is False for a pool that was Unknown when it was first seen, until it makes progress.
     """
 
     name: str
@@ -42,6 +42,7 @@ class PoolView(msgspec.Struct, frozen=True):
     silent_since: float
     pool: MachinePool | None = None
     lease: Lease | None = None
+    lease_known: bool = False
     pool_readable: bool = True
     lease_readable: bool = True
     ready_changed_at: float = 0.0
@@ -52,6 +53,7 @@ class PoolView(msgspec.Struct, frozen=True):
     conflict_until: float | None = None
     gap_spent: bool = False
     ever_reported: bool = False
+    was_alive: bool = False
     marks: int = 0
     orphaned: bool = False
 
@@ -67,9 +69,9 @@ class PoolView(msgspec.Struct, frozen=True):
         return ready_status(ready) == "unknown"
 
 
-def first_sight(name: str, *, at: float, sight_at: float) -> PoolView:
-    """A pool never seen before: its silence starts at 0, whatever its objects' timestamps say."""
-    return PoolView(name=name, first_seen_at=at, silent_since=sight_at, ready_changed_at=at, lease_changed_at=at)
+def first_sight(name: str, *, at: float, sight_at: float, lease_known: bool = False) -> PoolView:
+    """A pool never seen before: its silence starts at 0, whatever its objects' timestamps say. `lease_known`: it has none."""
+    return PoolView(name=name, lease_known=lease_known, first_seen_at=at, silent_since=sight_at, ready_changed_at=at, lease_changed_at=at)
 
 
 def without_pool(view: PoolView, *, at: float, sight_at: float) -> PoolView:
@@ -77,6 +79,7 @@ def without_pool(view: PoolView, *, at: float, sight_at: float) -> PoolView:
     return msgspec.structs.replace(
         first_sight(view.name, at=at, sight_at=sight_at),
         lease=view.lease,
+        lease_known=view.lease_known,
         lease_readable=view.lease_readable,
         lease_changed_at=view.lease_changed_at,
         holder_changes=view.holder_changes,
@@ -93,28 +96,29 @@ def see_pool(view: PoolView, pool: MachinePool, *, at: float, sight_at: float) -
     if ready is not None:
         changes["ever_reported"] = True
     if view.pool is None or view.pool.metadata.uid != pool.metadata.uid:
+        changes["was_alive"] = ready_status(ready) != "unknown"
         return msgspec.structs.replace(without_pool(view, at=at, sight_at=sight_at), **changes)
     before = view.pool.ready
     if ready_status(before) != ready_status(ready):
         changes["ready_changed_at"] = at
         changes["transitions"] = _counted(view.transitions, READY_STATUSES.index(ready_status(ready)))
     if is_ready_progress(before, ready):
-        changes |= {"silent_since": sight_at, "gap_spent": False}
+        changes |= {"silent_since": sight_at, "gap_spent": False, "was_alive": True}
     return msgspec.structs.replace(view, **changes)
 
 
 def see_lease(view: PoolView, lease: Lease | None, *, at: float, sight_at: float) -> PoolView:
     """The lease as read or watched; None where it is known not to exist, whose coming and going are changes like any other."""
     before = view.lease
-    changes: dict[str, object] = {"lease": lease, "lease_readable": True}
+    changes: dict[str, object] = {"lease": lease, "lease_known": True, "lease_readable": True}
     if lease is not None:
         changes["ever_reported"] = True
     renewed = not same_instant(before.renew_time if before else None, lease.renew_time if lease else None)
     holder_before, holder = (before.holder if before else ""), (lease.holder if lease else "")
     if renewed or holder != holder_before or (before is None) != (lease is None):
         changes["lease_changed_at"] = at
-    if renewed:
-        changes |= {"silent_since": sight_at, "gap_spent": False}
+    if renewed and view.lease_known:
+        changes |= {"silent_since": sight_at, "gap_spent": False, "was_alive": True}
     if lease is not None and holder_before and holder and holder != holder_before:
         changes |= _handed_over(view, HolderChange(at, holder_before, holder), lease.duration_seconds)
     return msgspec.structs.replace(view, **changes)

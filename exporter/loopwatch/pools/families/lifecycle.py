@@ -76,3 +76,34 @@ LEADER_ELECTION: Final = Group(
         ),
     ),
 )
+
+
+class MarkingFacts(msgspec.Struct, frozen=True):
+    """What the lifecycle's book and its queue of writes say."""
+
+    mass_silence: bool
+    queued: int
+
+
+MARKING: Final = Group(
+    "marking",
+    (),
+    (
+        Family[MarkingFacts](
+            "loopwatch_machinepool_lifecycle_mass_silence",
+            Kind.GAUGE,
+            "1 while 3 or more pools, and 55 % or more of those alive in the last hour, passed the grace within it: a common cause.",
+            lambda facts: int(facts.mass_silence),
+            Authority.LEADER,
+            exposed_by=_CONTROLLER,
+        ),
+        Family[MarkingFacts](
+            "loopwatch_machinepool_lifecycle_mark_queue",
+            Kind.GAUGE,
+            "Pools whose silence was confirmed, and whose Unknown waits to be written.",
+            lambda facts: facts.queued,
+            Authority.OWN,
+            exposed_by=_CONTROLLER,
+        ),
+    ),
+)
