@@ -59,10 +59,14 @@ def test_a_reporting_pool_as_text() -> None:
     seen.pools(pool("pool-a", ready_condition(observed_generation=3), generation=4))
     seen.leases(lease("pool-a"))
     seen.clock.step(2.5)
-    assert seen.store.render(seen.observer.moment()).decode().startswith(
-        "# HELP loopwatch_machinepool_info A MachinePool, with the identity that its provider knows it by (spec.providerID).\n"
-        "# TYPE loopwatch_machinepool_info gauge\n"
-        'loopwatch_machinepool_info{machinepool="pool-a",provider_id="ironcore://pool-a"} 1\n'
+    assert (
+        seen.store.render(seen.observer.moment())
+        .decode()
+        .startswith(
+            "# HELP loopwatch_machinepool_info A MachinePool, with the identity that its provider knows it by (spec.providerID).\n"
+            "# TYPE loopwatch_machinepool_info gauge\n"
+            'loopwatch_machinepool_info{machinepool="pool-a",provider_id="ironcore://pool-a"} 1\n'
+        )
     )
     assert seen.lines("") == [
         'info{machinepool="pool-a",provider_id="ironcore://pool-a"} 1',
@@ -135,7 +139,7 @@ def test_a_pool_whose_delete_fell_into_a_watch_gap_vanishes_with_the_next_list()
     seen = Seen()
     seen.pools(pool("pool-a"), pool("pool-b"))
     seen.pools(pool("pool-b"))
-    assert {line for line in seen.lines("info")} == {'info{machinepool="pool-b",provider_id="ironcore://pool-b"} 1'}
+    assert set(seen.lines("info")) == {'info{machinepool="pool-b",provider_id="ironcore://pool-b"} 1'}
 
 
 def test_no_lease_is_called_an_orphan_before_the_pools_were_listed() -> None:

@@ -34,7 +34,8 @@ class PoolView(msgspec.Struct, frozen=True):
 
     Moments are monotonic seconds, but `silent_since`, which is read on the clock of sight (derive.sight). `pool` is None for a lease
     whose pool does not exist; `readable` is False while either object can't be decoded: such a pool is shown as far as it is known, and
-    never marked. `lease_known` is False before any answer said whether there is a lease. `was_alive` is False for a pool that was Unknown when it was first seen, until it makes progress.
+    never marked. `lease_known` is False before any answer said whether there is a lease. `was_alive` is False for a pool that was Unknown
+    when it was first seen, until it makes progress.
     """
 
     name: str
