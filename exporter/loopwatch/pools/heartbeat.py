@@ -93,18 +93,17 @@ class Heartbeat:
         """A beat at each tick while reporting, and one at once where a reason to wait has gone; looks while the lease decides."""
         turn, ticks, tick = self._begin("lease")
         bell = self._standing.bell()
-        could_write = False
+        reported = False
         look_not_before = self._clock.monotonic()
         while True:
             turn()
             duty, now = self._standing.settle(), self._clock.monotonic()
-            can_write = duties.may_write_lease(duty)
-            if can_write and (now >= tick or not could_write):
-                could_write = True
+            if duty.reporting and (now >= tick or not reported):
+                reported = True
                 tick = self._end_of_beat(ticks, now)
                 await self._lease.beat(tick)
                 continue
-            could_write = can_write
+            reported = duty.reporting
             if now >= tick:
                 tick = ticks.after(now)
             look = max(duties.look_at(duty), look_not_before)

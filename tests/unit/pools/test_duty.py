@@ -108,11 +108,14 @@ def test_a_pool_that_does_not_exist_yet_is_waited_for() -> None:
     assert duty.state is State.WAITING
 
 
-def test_while_nothing_is_known_of_the_pool_a_lease_is_renewed_but_none_created() -> None:
-    duty = duties.machinepoollet_answered(begun(Mode.REPORT), 0)
-    assert duties.may_write_lease(watch(duty, lease_of(US), 1))
-    assert not duties.may_write_lease(watch(duty, None, 1))
-    assert duties.may_write_lease(duties.pool_seen(watch(duty, None, 1), Presence.PRESENT, 2))
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.REPORT])
+def test_while_nothing_is_known_of_the_pool_a_lease_is_kept_but_none_created(mode: Mode) -> None:
+    duty = duties.machinepoollet_answered(begun(mode), 0)
+    assert watch(duty, lease_of(US), 1).state is State.REPORTING
+    without = watch(duty, None, 1)
+    assert without.state is State.WAITING
+    assert "whether the MachinePool exists" in duties.why(without)
+    assert duties.pool_seen(without, Presence.PRESENT, 2).state is State.REPORTING
 
 
 def test_mode_report_takes_any_lease_at_the_first_tick_and_goes_on_beside_a_living_machinepoollet() -> None:
@@ -244,11 +247,12 @@ def test_whoever_renews_a_lease_without_a_holder_is_no_sidecar() -> None:
         (reporting(), False),
         (missed(reporting(), 10, 20), False),
         (duties.pool_seen(vouched(), Presence.ABSENT, 0), False),
+        (watch(duties.machinepoollet_answered(begun(), 0), None, 0), False),
         (vouched(Mode.REPORT), False),
         (vouched(Mode.OBSERVE), False),
         (watch(watch(vouched(), lease_of(OTHER_SIDECAR), 0), lease_of(OTHER_SIDECAR, 1), 10), True),
     ],
-    ids=["not vouched", "auto", "reporting", "stopped", "no pool", "report", "observe", "standby"],
+    ids=["not vouched", "auto", "reporting", "stopped", "no pool", "no lease, pool unknown", "report", "observe", "standby"],
 )
 def test_the_lease_is_kept_in_sight_only_where_it_decides(duty: Duty, watches: bool) -> None:  # noqa: FBT001 - a table of cases
     assert duty.watching is watches

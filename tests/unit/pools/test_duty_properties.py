@@ -82,6 +82,7 @@ def test_nobody_reports_without_a_living_machinepoollet_nor_for_an_absent_pool(
 ) -> None:
     duty, at = duties.begin(mode, US, INTERVAL, ask_machinepoollet=True, at=0.0), 0.0
     answered, running, presence = False, 0, Presence.UNKNOWN
+    nowhere = False
     for event, pause in history:
         at += pause
         duty = after(duty, event, at)
@@ -91,10 +92,12 @@ def test_nobody_reports_without_a_living_machinepoollet_nor_for_an_absent_pool(
         if event[0] == "pool":
             assert isinstance(event[1], Presence)
             presence = event[1]
+        if event[0] == "lease":
+            nowhere = event[1] is None
         if not answered or running > 1 or presence is Presence.ABSENT or mode is Mode.OBSERVE:
             assert not duty.reporting
         elif mode is Mode.REPORT:
-            assert duty.reporting
+            assert duty.reporting is not (nowhere and presence is Presence.UNKNOWN)
 
 
 @given(histories, st.floats(0, 1000))
@@ -109,6 +112,17 @@ def test_stillness_is_never_more_than_the_time_that_passed_nor_than_what_was_in_
     still = lease_sight.still_for(duty.sight, at + more)
     assert 0 <= still <= at + more + 1e-6
     assert still <= looks * INTERVAL + 1e-6
+
+
+@given(st.sampled_from(Mode), histories)
+def test_no_wake_up_lies_in_the_past_but_for_a_look_that_is_due(mode: Mode, history: list[tuple[tuple[str, object], float]]) -> None:
+    duty, at = duties.begin(mode, US, INTERVAL, ask_machinepoollet=True, at=0.0), 0.0
+    for event, pause in history:
+        at += pause
+        duty = after(duty, event, at)
+        assert duties.still_at(duty, at) > at
+        if event[0] == "lease" and duty.watching:
+            assert duties.look_at(duty) == at + INTERVAL
 
 
 @dataclass

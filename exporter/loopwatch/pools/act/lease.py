@@ -24,7 +24,6 @@ from loopwatch.kube.write import Writer
 from loopwatch.log import Repeated, get_logger
 from loopwatch.pools.act import lease_bodies
 from loopwatch.pools.act.results import CONFLICT, FIELD_MANAGER, NOT_FOUND, result_of, says_missing
-from loopwatch.pools.derive.duty import Presence
 from loopwatch.pools.derive.lease_sight import Holder
 from loopwatch.pools.model import Lease, decode_lease
 from loopwatch.pools.standing import Standing
@@ -81,7 +80,7 @@ class LeaseKeeper:
         self._doubted: str | None = None
         self._look_backoff = self._new_backoff()
         self._repeated = Repeated(clock)
-        self._failing = False
+        self._troubles: dict[str, set[str]] = {}
 
     async def beat(self, until: float) -> None:
         """Renew the lease once, whatever that takes: create it, take it, try again; given up at monotonic `until`, the next tick."""
@@ -121,17 +120,13 @@ class LeaseKeeper:
                 return failure
         lease, now = self._standing.lease, render_micro(self._clock.utcnow())
         if lease is None:
-            if self._standing.duty.pool is not Presence.PRESENT:
-                return None
             body = lease_bodies.creation(self._key.name, self._identity, self._lease_duration_seconds, now)
-            return await self._write(lambda seconds: self._create(body, seconds), until)
-        ours = self._standing.duty.sight.holder is Holder.OURSELVES
-        change = lease_bodies.renewal if ours else lease_bodies.takeover
-        patch = change(lease, self._identity, self._lease_duration_seconds, now)
-        failure = await self._write(lambda seconds: self._patch(patch, seconds), until)
-        if failure is None and not ours:
-            get_logger().info("took the lease over", machinepool=self._key.name, previous_holder=lease.holder, holder=self._identity)
-        return failure
+            return await self._write(lambda seconds: self._create(body, seconds), until, "the lease is created")
+        if self._standing.duty.sight.holder is Holder.OURSELVES:
+            patch = lease_bodies.renewal(lease, self._identity, self._lease_duration_seconds, now)
+            return await self._write(lambda seconds: self._patch(patch, seconds), until)
+        patch = lease_bodies.takeover(lease, self._identity, self._lease_duration_seconds, now)
+        return await self._write(lambda seconds: self._patch(patch, seconds), until, "the lease is taken over", previous=lease.holder)
 
     async def _create(self, body: lease_bodies.Body, seconds: float) -> bytes:
         return await self._writer.create(LEASES, body, namespace=self._key.namespace, timeout_seconds=seconds)
@@ -139,7 +134,7 @@ class LeaseKeeper:
     async def _patch(self, body: lease_bodies.Body, seconds: float) -> bytes:
         return await self._writer.merge_patch(LEASES, self._key, body, timeout_seconds=seconds)
 
-    async def _write(self, send: Callable[[float], Awaitable[bytes]], until: float) -> Failure | None:
+    async def _write(self, send: Callable[[float], Awaitable[bytes]], until: float, news: str = "", **fields: str) -> Failure | None:
         began, asked = self._clock.monotonic(), self._standing.news_of_lease
         try:
             written = await send(self._attempt_seconds(until))
@@ -156,7 +151,9 @@ class LeaseKeeper:
         self._doubted = None
         self._answered(began)
         self._standing.lease_read(lease, asked_at_news=asked)
-        self._say_renewed()
+        if news:
+            get_logger().info(news, machinepool=self._key.name, holder=self._identity, **fields)
+        self._say_over(_NOT_RENEWED, "the lease is renewed again")
         return None
 
     def _write_failed(self, error: ApiError | TransportError, began: float, asked: int) -> Failure:
@@ -193,6 +190,7 @@ class LeaseKeeper:
             return Failure(answered=True)
         self._answered(began)
         self._standing.lease_read(lease, asked_at_news=asked)
+        self._say_over(_NOT_READ, "the lease can be read again")
         return None
 
     def _read_failed(self, error: ApiError | TransportError, began: float) -> Failure:
@@ -223,14 +221,16 @@ class LeaseKeeper:
         return self._doubted is not None and self._doubted == self._version()
 
     def _say(self, event: str, kind: str, words: str) -> None:
-        self._failing = True
+        """Say a trouble when it begins, and once a minute while it lasts."""
+        self._troubles.setdefault(event, set()).add(kind)
         self._repeated.say(get_logger().warning, event, about=kind, machinepool=self._key.name, error=words)
 
-    def _say_renewed(self) -> None:
-        if self._failing:
-            self._failing = False
-            self._repeated = Repeated(self._clock)
-            get_logger().info("the lease is renewed again", machinepool=self._key.name)
+    def _say_over(self, event: str, news: str) -> None:
+        kinds = self._troubles.pop(event, set())
+        for kind in kinds:
+            self._repeated.forget(event, kind)
+        if kinds:
+            get_logger().info(news, machinepool=self._key.name)
 
 
 def _kind_and_words(error: ApiError | TransportError) -> tuple[str, str]:

@@ -7,8 +7,8 @@ its resourceVersion. It refuses to write what the duty does not allow at the mom
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from loopwatch.kube.write import Writer
 from loopwatch.log import Repeated, get_logger
 from loopwatch.pools.act.results import CONFLICT, FIELD_MANAGER, result_of, says_missing
 from loopwatch.pools.derive import conditions, ready
+from loopwatch.pools.derive.conditions import RawCondition
 from loopwatch.pools.model import Condition, decode_machine_pool
 from loopwatch.pools.standing import Standing
 from loopwatch.pools.tally import Tally
@@ -34,6 +35,13 @@ CONFLICTS_AT_ONCE: Final = 3
 """Reads and writes in a row that meet another writer's change; then the back-off applies, as nobody wins such a race by haste."""
 
 _NOT_PUBLISHED: Final = "Ready is not published"
+
+
+class Read(NamedTuple):
+    """What a write is decided on: a version, and the whole list as it stood there."""
+
+    resource_version: str
+    conditions: Sequence[RawCondition]
 
 
 class ReadyPublisher:
@@ -51,7 +59,6 @@ class ReadyPublisher:
         self._wrote_at = float("-inf")
         self._published_news = 0
         self._repeated = Repeated(clock)
-        self._failing = False
 
     def due_at(self) -> float:
         """The moment at which to publish, as far as is known now; infinite where there is nothing to do."""
@@ -72,16 +79,16 @@ class ReadyPublisher:
             except (ApiError, TransportError) as error:
                 self._failed(result_of(error), str(error), error.retry_after if isinstance(error, ApiError) else None)
                 return
-            except (msgspec.DecodeError, KeyError, TypeError) as error:
-                self._failed("undecodable", f"the answer is no MachinePool: {error!r}", None)
+            except msgspec.DecodeError as error:
+                self._failed("undecodable", f"the answer is no MachinePool: {error}", None)
                 return
         self._failed("conflict", f"{CONFLICTS_AT_ONCE} times in a row the pool had changed before the write", None)
 
     async def _publish(self) -> bool:
         """False where the pool changed between the read and the write."""
         news = self._standing.report.news
-        raw = await self._read()
-        if raw is None:
+        read = await self._read()
+        if read is None:
             return True
         ours = self._standing.ours()
         published = self._standing.published
@@ -90,13 +97,13 @@ class ReadyPublisher:
         due_at = self._publish_at(ours, published)
         if due_at <= self._clock.monotonic():
             # Nothing is awaited between this decision and the request.
-            return await self._write(raw, ours, news)
+            return await self._write(read, ours, news)
         if due_at == ready.NOT_AT_ALL:
             self._settled(news)
         return True
 
-    async def _read(self) -> Mapping[str, Any] | None:
-        """The pool as it is, for the list of its conditions; None where there is none."""
+    async def _read(self) -> Read | None:
+        """The pool as it is now; None where there is none."""
         asked = self._standing.news_of_pool
         try:
             body = await self._reader.get(MACHINE_POOLS, self._key, timeout_seconds=self._timeout_seconds)
@@ -107,14 +114,14 @@ class ReadyPublisher:
             return None
         pool = decode_machine_pool(body)
         self._standing.pool_read(pool, asked_at_news=asked)
-        raw: Mapping[str, Any] = msgspec.json.decode(body)
-        return raw
+        raw: dict[str, Any] = msgspec.json.decode(body)
+        return Read(pool.metadata.resource_version, (raw.get("status") or {}).get("conditions") or [])
 
-    async def _write(self, raw: Mapping[str, Any], ours: Condition, news: int) -> bool:
-        before = (raw.get("status") or {}).get("conditions") or []
+    async def _write(self, read: Read, ours: Condition, news: int) -> bool:
+        now = render_seconds(self._clock.utcnow())
         body = {
-            "metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]},
-            "status": {"conditions": conditions.replace(before, ready.as_entry(ours), render_seconds(self._clock.utcnow()))},
+            "metadata": {"resourceVersion": read.resource_version},
+            "status": {"conditions": conditions.replace(read.conditions, ready.as_entry(ours), now)},
         }
         asked = self._standing.news_of_pool
         try:
@@ -152,11 +159,8 @@ class ReadyPublisher:
         self._published_news = news
         self._backoff.reset()
         self._not_before = float("-inf")
-        if self._failing:
-            self._failing = False
-            self._repeated = Repeated(self._clock)
+        self._repeated = Repeated(self._clock)
 
     def _failed(self, kind: str, words: str, retry_after: float | None) -> None:
         self._not_before = self._clock.monotonic() + self._backoff.next(retry_after)
-        self._failing = True
         self._repeated.say(get_logger().warning, _NOT_PUBLISHED, about=kind, machinepool=self._key.name, error=words)

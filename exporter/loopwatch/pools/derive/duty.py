@@ -1,7 +1,8 @@
 """What a sidecar may do at this moment: report, stand by, observe, or wait.
 
 Whoever reports vouches for a machinepoollet, so nothing is reported before its process answered once, nor while it is silent (two ticks
-running), nor for a pool that is known not to exist. Beyond that the mode decides:
+running), nor for a pool that is known not to exist. Where nothing is known of the pool, a lease that exists is kept, and none is created.
+Beyond that the mode decides:
 
     report    report at once, whoever holds the lease (as upstream)
     observe   never write
@@ -81,7 +82,7 @@ class Duty(msgspec.Struct, frozen=True):
     def watching(self) -> bool:
         """True where the lease decides whether to report: it must be kept in sight."""
         undecided = self.state in {State.WAITING, State.STANDBY}
-        return undecided and self.mode is Mode.AUTO and self.vouched and not self.silent and self.pool is not Presence.ABSENT
+        return undecided and self.mode is Mode.AUTO and _held_back(self) is None
 
     @property
     def still_seconds_needed(self) -> float:
@@ -124,14 +125,6 @@ def settle(duty: Duty, at: float) -> Duty:
     return msgspec.structs.replace(duty, state=state, has_reported=duty.has_reported or reports)
 
 
-def may_write_lease(duty: Duty) -> bool:
-    """Whether there is anything to send: a lease is renewed or taken, and created only for a pool that is known to exist.
-
-    A lease of which nothing is known yet is first asked for.
-    """
-    return duty.reporting and (not duty.sight.known or duty.sight.lease is not None or duty.pool is Presence.PRESENT)
-
-
 def look_at(duty: Duty) -> float:
     """The moment at which the lease needs a GET to stay in sight; never where it need not be watched."""
     return duty.sight.in_sight_until if duty.watching else NOT_AT_ALL
@@ -142,7 +135,7 @@ def still_at(duty: Duty, at: float) -> float:
     if not duty.watching or not duty.sight.known:
         return NOT_AT_ALL
     moment = at + duty.still_seconds_needed - lease_sight.still_for(duty.sight, at)
-    return moment if moment < duty.sight.in_sight_until else NOT_AT_ALL
+    return moment if at < moment < duty.sight.in_sight_until else NOT_AT_ALL
 
 
 def why(duty: Duty) -> str:
@@ -155,6 +148,8 @@ def why(duty: Duty) -> str:
         return "the machinepoollet's process does not answer"
     if duty.pool is Presence.ABSENT:
         return "the MachinePool does not exist"
+    if _creates_for_nobody(duty):
+        return "there is no lease, and no answer yet whether the MachinePool exists"
     if duty.state is State.STANDBY:
         return "another sidecar renews the lease"
     if duty.state is State.REPORTING:
@@ -177,15 +172,28 @@ def _why_reporting(duty: Duty) -> str:
 def _state(duty: Duty, at: float) -> State:
     if duty.mode is Mode.OBSERVE or (duty.mode is Mode.AUTO and duty.sight.machinepoollet_renewed):
         return State.OBSERVING
+    held_back = _held_back(duty)
+    if held_back is not None:
+        return held_back
+    if duty.mode is Mode.REPORT or _is_free(duty, at):
+        return State.REPORTING
+    return State.STANDBY if duty.sight.sidecar_renewed else State.WAITING
+
+
+def _held_back(duty: Duty) -> State | None:
+    """The state where something else than the lease's holder forbids to report; None where nothing does."""
     if not duty.vouched:
         return State.WAITING
     if duty.silent:
         return State.STOPPED
     if duty.pool is Presence.ABSENT:
         return State.STOPPED if duty.has_reported else State.WAITING
-    if duty.mode is Mode.REPORT or _is_free(duty, at):
-        return State.REPORTING
-    return State.STANDBY if duty.sight.sidecar_renewed else State.WAITING
+    return State.WAITING if _creates_for_nobody(duty) else None
+
+
+def _creates_for_nobody(duty: Duty) -> bool:
+    """A lease would have to be created, and nobody has said yet that its pool exists."""
+    return duty.pool is Presence.UNKNOWN and duty.sight.known and duty.sight.lease is None
 
 
 def _is_free(duty: Duty, at: float) -> bool:
