@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from loopwatch.election.families import LEADER_ELECTION
 from loopwatch.kube.families import REFLECTOR
 from loopwatch.metrics.family import Component, Group
 from loopwatch.metrics.process import PROCESS
 from loopwatch.pools.families.heartbeat import HEARTBEAT
-from loopwatch.pools.families.lifecycle import LEADER_ELECTION, LIFECYCLE, MARKING
+from loopwatch.pools.families.lifecycle import LIFECYCLE, MARKING
 from loopwatch.pools.families.pool import POOL
 
 GROUPS: Final[tuple[Group[Any], ...]] = (POOL, LIFECYCLE, MARKING, HEARTBEAT, LEADER_ELECTION, REFLECTOR, PROCESS)

@@ -12,6 +12,7 @@ from typing import Final
 
 from loopwatch import catalogue
 from loopwatch.clock import Clock, SystemClock
+from loopwatch.election.families import LEADER_ELECTION, LeadershipFacts
 from loopwatch.kube import connection as connections
 from loopwatch.kube import families as reflector_families
 from loopwatch.kube.read import Reader
@@ -25,7 +26,6 @@ from loopwatch.metrics.store import Store
 from loopwatch.pools import observe
 from loopwatch.pools.act.mark import Marker
 from loopwatch.pools.confirm import Confirmation
-from loopwatch.pools.families.lifecycle import LEADER_ELECTION, LeadershipFacts
 from loopwatch.pools.families.pool import POOL, SILENCE
 from loopwatch.pools.lifecycle import Lifecycle, Rules
 from loopwatch.pools.model import Lease, MachinePool, decode_lease, decode_machine_pool

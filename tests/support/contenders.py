@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 from loopwatch.election.act import ElectionLease
 from loopwatch.election.derive import Times
@@ -134,14 +135,15 @@ class Weather:
     reset_after_effect: float = 0.0
     late: float = 0.0
     slow: float = 0.0
+    answer_slow: float = 0.0
     disguised: float = 0.0
     refused: float = 0.0
 
     def fate(self, chance: random.Random) -> Fate:
         """What becomes of the next request."""
-        kinds = ("lost", "answer_lost", "reset", "reset_after_effect", "late", "slow", "disguised", "refused")
+        kinds = [field.name for field in fields(self)]
         weights = [getattr(self, kind) for kind in kinds]
-        kind = chance.choices((*kinds, "fine"), (*weights, max(1 - sum(weights), 0.05)))[0]
+        kind = chance.choices([*kinds, "fine"], [*weights, max(1 - sum(weights), 0.05)])[0]
         there, back = chance.uniform(0.001, 0.05), chance.uniform(0.001, 0.05)
         fates = {
             "lost": Fate(arrives_after=None),
@@ -150,6 +152,7 @@ class Weather:
             "reset_after_effect": Fate(there, answer_after=back, reset=True),
             "late": Fate(chance.uniform(0, 25), answer_after=back),
             "slow": Fate(chance.uniform(0, 3), answer_after=chance.uniform(0, 5)),
+            "answer_slow": Fate(there, answer_after=chance.uniform(1, 4)),
             "disguised": Fate(there, answer_after=back, disguise=chance.choice((500, 502, 504))),
             "refused": Fate(there, refusal=chance.choice((429, 500, 503)), retry_after=chance.choice((None, "1")), answer_after=back),
         }
@@ -159,7 +162,7 @@ class Weather:
 def some_weather(chance: random.Random) -> Weather:
     """From nearly fine to hardly anything going through."""
     severity = chance.choice((0.02, 0.1, 0.3))
-    return Weather(*(chance.uniform(0, severity) for _ in range(8)))
+    return Weather(*(chance.uniform(0, severity) for _ in fields(Weather)))
 
 
 class Storm:
@@ -183,6 +186,7 @@ class Storm:
         self._weather = some_weather(self._chance)
         self._misfortunes_a_second = 1 / self._chance.choice((4.0, 10.0, 30.0))
         self._cut_off_until: dict[str, float] = {}
+        self._fading: set[str] = set()
         self._times = self._chance.choice(((self.DEFAULTS,), (self.DEFAULTS,), (self.SHORT,), (self.DEFAULTS, self.SHORT)))
         self._born = 0
         for _ in range(self._chance.choice((2, 2, 3))):
@@ -204,22 +208,25 @@ class Storm:
         """Let time pass up to `until`."""
         self.world.run(until)
 
-    def close(self) -> None:
-        """End all, and see that no task failed."""
-        failures = [error for contender in self.contenders for error in contender.process.failures()]
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.world.close()
-        if failures:
-            raise failures[0]
 
     def _bear(self) -> None:
         self._born += 1
         name, chance = f"contender-{self._born}", random.Random(self._chance.random())
 
-        def fate_of(_request: Request) -> Fate:
+        def fate_of(request: Request) -> Fate:
             if self.world.now >= self.calm_at:
                 return Fate(chance.uniform(0.001, 0.05), answer_after=chance.uniform(0.001, 0.05))
             if self.world.now < self._cut_off_until.get(name, 0.0):
                 return Fate(arrives_after=None, reset=chance.random() < 0.5)
+            if name in self._fading and request.method == "PATCH":
+                self._fading.discard(name)
+                self._cut_off_until[name] = self.world.now + 25
+                return Fate(chance.uniform(0.001, 0.05), answer_after=chance.uniform(0.5, 3.5))
             return self._weather.fate(chance)
 
         times = self._chance.choice(self._times)
@@ -236,10 +243,8 @@ class Storm:
         if alive:
             leaders = [contender for contender in alive if contender.elector.leading()]
             victim = self._chance.choice(leaders if leaders and self._chance.random() < 0.6 else alive)
-            what = self._chance.choice(
-                (self._stall, self._stall, self._cut_off, self._cut_off, self._jump, self._touch, self._end, self._kill, self._blind)
-            )
-            what(victim)
+            kinds = (self._stall, self._cut_off, self._fade, self._jump, self._touch, self._end, self._kill, self._blind)
+            self._chance.choices(kinds, (2, 2, 1, 1, 1, 1, 1, 1))[0](victim)
         self._plan_next()
 
     def _left(self) -> float:
@@ -250,6 +255,10 @@ class Storm:
 
     def _cut_off(self, victim: Contender) -> None:
         self._cut_off_until[victim.name] = self.world.now + self._chance.choice((3.0, 12.0, 25.0)) * self._chance.uniform(0.5, 1.5)
+
+    def _fade(self, victim: Contender) -> None:
+        """Its next write takes effect at once and is answered late, and nothing goes through after that."""
+        self._fading.add(victim.name)
 
     def _jump(self, victim: Contender) -> None:
         victim.process.clock.jump_wall(self._chance.choice((-86400.0, -60.0, -2.0, 2.0, 60.0, 86400.0)))

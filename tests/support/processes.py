@@ -13,7 +13,7 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Self
 
 from tests.support.stepped import START
 
@@ -48,9 +48,18 @@ class World:
                 heapq.heappop(self._events)[2]()
 
     def close(self) -> None:
-        """Cancel what still runs, and close every loop."""
+        """Cancel what still runs, close every loop, and raise what a task failed with."""
+        failures = [error for process in self.processes for error in process.failures()]
         for process in self.processes:
             process.close()
+        if failures:
+            raise failures[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _settle(self) -> None:
         for process in self.processes:

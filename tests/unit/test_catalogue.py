@@ -51,6 +51,7 @@ PROMISED: dict[str, tuple[tuple[str, ...], tuple[Component, ...]]] = {
     "loopwatch_heartbeat_machinepoollet_up": (("machinepool",), (S,)),
     "loopwatch_runtime_machine_class_quantity": (("machinepool", "machine_class"), (S,)),
     "loopwatch_leader_election_leading": ((), (C,)),
+    "loopwatch_leader_election_transitions_total": ((), (C,)),
     "loopwatch_build_info": (("version", "component"), (C, S)),
     "loopwatch_reflector_synced": (("resource",), (C, S)),
     "loopwatch_reflector_objects": (("resource",), (C, S)),

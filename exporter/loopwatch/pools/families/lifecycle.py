@@ -1,4 +1,4 @@
-"""What the controller's lifecycle exposes of itself: its setting, its sight, and whether it may act."""
+"""What the controller's lifecycle exposes of itself: its setting, its sight, and the marks that wait."""
 
 from __future__ import annotations
 
@@ -50,28 +50,6 @@ LIFECYCLE: Final = Group(
             "1 where the grace period is not above the largest lease duration seen: a few missed heartbeats would mark a living pool.",
             lambda facts: int(facts.grace_seconds <= facts.largest_lease_seconds),
             Authority.LEADER,
-            exposed_by=_CONTROLLER,
-        ),
-    ),
-)
-
-
-class LeadershipFacts(msgspec.Struct, frozen=True):
-    """Whether this process may write."""
-
-    leading: bool
-
-
-LEADER_ELECTION: Final = Group(
-    "leader election",
-    (),
-    (
-        Family[LeadershipFacts](
-            "loopwatch_leader_election_leading",
-            Kind.GAUGE,
-            "1 while this controller leads, and so acts; 0 with --no-act.",
-            lambda facts: int(facts.leading),
-            Authority.OWN,
             exposed_by=_CONTROLLER,
         ),
     ),
