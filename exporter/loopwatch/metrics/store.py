@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from loopwatch.metrics import text
 from loopwatch.metrics.family import Family, Group
-from loopwatch.metrics.values import HistogramValue, Moment, Overdue, Samples, Since, Until, Value
+from loopwatch.metrics.values import Clocked, CountOverdue, HistogramValue, Moment, Overdue, Samples, Since, Until, Value
 
 Facts = TypeVar("Facts")
 Key = tuple[str, ...]
 
-_CLOCKED = (Since, Overdue, Until)
+_CLOCKED = (Since, Overdue, Until, CountOverdue)
 _NOTHING = object()
 
 
@@ -87,14 +87,14 @@ class _Column:
         self._header = text.header(family.name, family.help, family.kind.text_type)
         self._samples: dict[Key, Samples] = {}
         self._fixed: dict[Key, bytes] = {}
-        self._clocked: dict[Key, tuple[tuple[bytes, Since | Overdue | Until], ...]] = {}
+        self._clocked: dict[Key, tuple[tuple[bytes, Clocked], ...]] = {}
         self._joined: bytes | None = None
 
     def put(self, key: Key, samples: Samples) -> None:
         if self._samples.get(key) == samples:
             return
         fixed: list[bytes] = []
-        clocked: list[tuple[bytes, Since | Overdue | Until]] = []
+        clocked: list[tuple[bytes, Clocked]] = []
         for own, value in self._values(key, samples):
             if isinstance(value, _CLOCKED):
                 clocked.append((self._series(self.family.name, key, own), value))

@@ -62,6 +62,23 @@ class Until(msgspec.Struct, frozen=True):
         return 1.0 if now[self.clock] < self.at else 0.0
 
 
+class CountOverdue(msgspec.Struct, frozen=True):
+    """A count, and one more from the moment on at which `at` is more than `after` seconds past.
+
+    For a counter of things that did not happen in time: it moves when the time is over, whoever looks, and whether the thing comes late
+    or never. What has been counted so goes into `count` when the thing comes, so that the number never falls.
+    """
+
+    count: int
+    at: float
+    after: float
+    clock: int = MONOTONIC
+
+    def number(self, now: Moment) -> float:
+        """The whole number."""
+        return self.count + 1.0 if now[self.clock] - self.at > self.after else float(self.count)
+
+
 class HistogramValue(msgspec.Struct, frozen=True):
     """Counts per bucket (not cumulative, one more than there are bounds: the last is +Inf) and the sum of what was observed."""
 
@@ -70,7 +87,7 @@ class HistogramValue(msgspec.Struct, frozen=True):
     sum: float
 
 
-Clocked: TypeAlias = Since | Overdue | Until
+Clocked: TypeAlias = Since | Overdue | Until | CountOverdue
 Value: TypeAlias = int | float | Clocked | HistogramValue
 Samples: TypeAlias = str | Value | Mapping[tuple[str, ...], Value] | None
 """What a family makes of one object's facts: nothing; the state of a state set; one value; or values by the family's own labels."""

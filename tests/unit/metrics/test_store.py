@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from loopwatch.metrics.family import Authority, Family, Group, Kind, Label
 from loopwatch.metrics.store import Store
-from loopwatch.metrics.values import IN_SIGHT, HistogramValue, Moment, Overdue, Samples, Since, Until
+from loopwatch.metrics.values import IN_SIGHT, Clocked, CountOverdue, HistogramValue, Moment, Overdue, Samples, Since, Until
 
 NOW = Moment(monotonic=1000.0, in_sight=900.0)
 POOL_LABEL = Label("pool", "one per pool")
@@ -157,9 +157,19 @@ def test_clocked_values_move_with_now_and_fixed_ones_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [Since(993.1234), Since(880.0, IN_SIGHT), Overdue(900.0, 50.0), Overdue(990.0, 50.0), Until(1000.5), Until(1.0)]
+    "value",
+    [
+        Since(993.1234),
+        Since(880.0, IN_SIGHT),
+        Overdue(900.0, 50.0),
+        Overdue(990.0, 50.0),
+        Until(1000.5),
+        Until(1.0),
+        CountOverdue(3, 900.0, 50.0),
+        CountOverdue(3, 990.0, 50.0),
+    ],
 )
-def test_value_is_the_number_on_the_page_at_the_same_moment(value: Since | Overdue | Until) -> None:
+def test_value_is_the_number_on_the_page_at_the_same_moment(value: Clocked) -> None:
     filled = store()
     filled.put(POOLS, ("a",), Facts(gauge=value))
     for passed in (0.0, 0.0004, 1.0, 333.3333):

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from loopwatch.metrics.family import Authority, Family, Group, Kind, Label
 from loopwatch.metrics.store import Store
-from loopwatch.metrics.values import IN_SIGHT, MONOTONIC, Clocked, HistogramValue, Moment, Overdue, Samples, Since, Until
+from loopwatch.metrics.values import IN_SIGHT, MONOTONIC, Clocked, CountOverdue, HistogramValue, Moment, Overdue, Samples, Since, Until
 
 STATES = ("true", "false", 'hostile "\n\\')
 BOUNDS = (0.005, 0.5, 10.0)
@@ -50,6 +50,7 @@ clocked: st.SearchStrategy[Clocked] = st.one_of(
     st.builds(Since, seconds | st.just(float("nan")), clocks),
     st.builds(Overdue, seconds, seconds, clocks),
     st.builds(Until, seconds, clocks),
+    st.builds(CountOverdue, st.integers(0, 10**6), seconds, seconds, clocks),
 )
 numbers = st.integers() | st.floats() | st.booleans() | st.sampled_from((float("nan"), 10**400, -(10**400), 2**63, 2**64, -(2**63)))
 values = numbers | clocked

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwatch.metrics.values import IN_SIGHT, Histogram, HistogramValue, Moment, Overdue, Since, Until
+from loopwatch.metrics.values import IN_SIGHT, CountOverdue, Histogram, HistogramValue, Moment, Overdue, Since, Until
 
 SECONDS = st.floats(min_value=-1e9, max_value=1e9)
 
@@ -49,6 +49,12 @@ def test_overdue_and_until_count_on_their_own_clock() -> None:
     now = at(monotonic=1000.0, in_sight=5.0)
     assert Overdue(0.0, 10.0, IN_SIGHT).number(now) == 0.0
     assert Until(10.0, IN_SIGHT).number(now) == 1.0
+    assert CountOverdue(7, 0.0, 10.0, IN_SIGHT).number(now) == 7.0
+
+
+def test_a_count_has_one_more_once_the_time_is_over_and_no_second_one() -> None:
+    late = CountOverdue(7, 100.0, 10.0)
+    assert [late.number(at(now)) for now in (99.0, 110.0, 110.001, 1e6)] == [7.0, 7.0, 8.0, 8.0]
 
 
 def test_a_bound_belongs_to_its_bucket() -> None:
