@@ -34,7 +34,7 @@ async def serve(api: ApiServer, *, host: str = "127.0.0.1", port: int = 0, tls: 
     if not ipaddress.ip_address(host).is_loopback:
         raise ValueError(f"host {host} is not loopback: the sandbox has no access control; use 127.0.0.1 or ::1")
     application = web.Application(client_max_size=LARGEST_BODY_BYTES)
-    application.router.add_route("*", "/{path:.*}", _Handler(api))
+    application.router.add_route("*", "/{path:.*}", _Handler(api).handle)
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS, access_log=None)
     await runner.setup()
     try:
@@ -64,7 +64,7 @@ class _Handler:
     def __init__(self, api: ApiServer) -> None:
         self._api = api
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         asked = Request(request.method, request.path, tuple(request.query.items()), dict(request.headers), await request.read())
         if request.path.startswith(door.PREFIX):
             return _whole(door.answer(self._api, asked))

@@ -65,18 +65,13 @@ def list_body(store: Store, kind_of: ResourceType, call: Call, frozen: int | Non
     selection = selectors.select(kind_of, call.key.namespace, call.query.get("labelSelector", ""), call.query.get("fieldSelector", ""))
     prefix = f"/{call.key.namespace}/" if call.key.namespace else "/"
     revision, start, limit = _position(store, collection, options, prefix, frozen)
-    items: list[bytes] = []
-    resume, remaining = "", None
-    selected = (stored for stored in collection.at(revision, prefix, start) if selection.matches(stored))
-    for stored in selected:
-        items.append(stored.item)
-        if limit and len(items) == limit:
-            rest = list(selected) if selection.everything else [more for more in (next(selected, None),) if more is not None]
-            if rest:
-                resume = _make_token(revision, stored, prefix)
-                remaining = len(rest) if selection.everything else None
-            break
-    return _assembled(kind_of, items, revision, resume, remaining)
+    found = collection.at(revision, prefix, start)
+    selected = found if selection.everything else [stored for stored in found if selection.matches(stored)]
+    page = selected[:limit] if limit else selected
+    # A token is given while any object follows, selected or not, and the rest is counted only where no selector narrows it.
+    resume = _make_token(revision, page[-1], prefix) if limit and len(page) == limit and page[-1] is not found[-1] else ""
+    rest = len(selected) - len(page) if resume and selection.everything else None
+    return _assembled(kind_of, [stored.item for stored in page], revision, resume, rest)
 
 
 def _assembled(kind_of: ResourceType, items: list[bytes], revision: int, resume: str, remaining: int | None) -> bytes:

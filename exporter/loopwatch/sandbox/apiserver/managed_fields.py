@@ -7,7 +7,7 @@ managedFields: the server alone keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from loopwatch.sandbox.apiserver.jsons import Json
@@ -27,11 +27,12 @@ class Writer(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """One entry: the writer, the time of its last write, and the paths that it owns."""
+    """One entry: the writer, the time of its last write, and the paths that it owns, also as the API shows them."""
 
     writer: Writer
     time: str
     paths: frozenset[Path]
+    fields: Mapping[str, Any]
 
 
 def after_write(
@@ -46,17 +47,17 @@ def after_write(
         changed -= _STRUCTS
     lost = changed | gone
     kept: list[Ownership] = []
-    mine: frozenset[Path] = frozenset()
+    mine = Ownership(writer, time, frozenset(), {})
     for owner in owners:
         if owner.writer == writer:
-            mine = owner.paths - gone if gone else owner.paths
+            mine = owner
             continue
         paths = owner.paths if owner.paths.isdisjoint(lost) else owner.paths - lost
         if paths:
-            kept.append(owner if paths is owner.paths else owner._replace(paths=paths))
-    mine = mine if changed <= mine else mine | changed
-    if mine:
-        kept.append(Ownership(writer, time, mine))
+            kept.append(owner if paths is owner.paths else owner._replace(paths=paths, fields=_tree(paths)))
+    paths = (mine.paths - gone) | changed
+    if paths:
+        kept.append(Ownership(writer, time, paths, mine.fields if paths == mine.paths else _tree(paths)))
     return tuple(sorted(kept, key=lambda owner: (owner.time, owner.writer.manager)))
 
 
@@ -72,7 +73,7 @@ def _rendered_one(owner: Ownership) -> dict[str, Any]:
         "apiVersion": owner.writer.api_version,
         "time": owner.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": _tree(owner.paths),
+        "fieldsV1": owner.fields,
     }
     return entry | ({"subresource": owner.writer.subresource} if owner.writer.subresource else {})
 

@@ -94,8 +94,7 @@ class Router:
         collection = self.store.collections[kind_of.resource]
         stored = collection.objects.get(path_of(call.key))
         if revision != self.store.revision:
-            path = path_of(call.key)
-            stored = next((old for old in collection.at(max(revision, collection.horizon), path, path) if old.key == call.key), None)
+            stored = collection.at_path(max(revision, collection.horizon), path_of(call.key))
         if stored is None:
             raise statuses.not_found(kind_of.resource, call.key.name)
         return Answer(200, {"Content-Type": statuses.JSON_TYPE}, collection.whole(stored) + b"\n")

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from loopwatch.kube.resources import Resource
+from loopwatch.kube.resources import NAMESPACES, Resource
 
 JSON_TYPE: Final = "application/json"
 _REJECTED: Final = "the server rejected our request due to an error in our request"
@@ -98,6 +98,8 @@ def unauthorized() -> Refusal:
 def forbidden(resource: Resource, user: str, verb: str, *, subresource: str = "", namespace: str = "", name: str = "") -> Refusal:
     """403 as RBAC words it; a create names no object."""
     shown = "" if verb == "create" else name
+    if resource == NAMESPACES:  # a namespace is asked for in itself
+        namespace = shown
     which = f' "{shown}"' if shown else ""
     what = f"{resource.plural}/{subresource}" if subresource else resource.plural
     where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"

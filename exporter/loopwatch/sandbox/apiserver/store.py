@@ -8,7 +8,7 @@ bounded history take them away, and then the answer is 410, as in a cluster.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from loopwatch.kube.resources import ObjectKey, Resource
 from loopwatch.sandbox.apiserver.managed_fields import Ownership
 
+_AFTER_SLASH: Final = chr(ord("/") + 1)
 FIRST_REVISION: Final = 200
 """As in a cluster that has just started: revision 1 is long too old for a watch."""
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
@@ -102,19 +103,23 @@ class Collection:
         """The events later than `revision`, which must not lie before the horizon."""
         return self.events[bisect.bisect_right(self.events, revision, key=_revision_of) :]
 
-    def at(self, revision: int, prefix: str, start: str) -> Iterator[Stored]:
+    def at(self, revision: int, prefix: str, start: str) -> list[Stored]:
         """The objects as they were at `revision`, in order of their paths, from `start` on and within `prefix`."""
         undone = self._undone(revision)
         paths = self._paths
         if any(stored is not None for stored in undone.values()):
             paths = sorted({*paths, *(path for path, stored in undone.items() if stored is not None)})
-        for index in range(bisect.bisect_left(paths, max(start, prefix)), len(paths)):
-            path = paths[index]
-            if not path.startswith(prefix):
-                return
-            stored = undone[path] if path in undone else self.objects[path]
-            if stored is not None:
-                yield stored
+        first, last = bisect.bisect_left(paths, max(start, prefix)), bisect.bisect_left(paths, prefix[:-1] + _AFTER_SLASH)
+        within = paths[first:last]
+        if not undone:
+            return [self.objects[path] for path in within]
+        found = (undone[path] if path in undone else self.objects[path] for path in within)
+        return [stored for stored in found if stored is not None]
+
+    def at_path(self, revision: int, path: str) -> Stored | None:
+        """One object as it was at `revision`."""
+        undone = self._undone(revision)
+        return undone[path] if path in undone else self.objects.get(path)
 
     def _undone(self, revision: int) -> dict[str, Stored | None]:
         """What the objects that changed after `revision` were at it; None for those that were not there."""
