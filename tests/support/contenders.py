@@ -62,7 +62,6 @@ class Contender:
         self._blind_until = -math.inf
         self._ended = False
 
-    @property
     def leads(self) -> bool:
         """It runs, and would be told that it leads."""
         return self.process.runs and self.elector.leading()
@@ -104,14 +103,14 @@ class Referee:
         now = self._world.now
         for contender in self.contenders:
             self._look_again_before_the_deadline(contender)
-            if contender.may_act and contender.leads:
+            if contender.may_act and contender.leads():
                 self.fouls += [
                     f"at {now:.3f} {contender.name} acts while a write of {other.name} is under way until {other.acts_until:.3f}"
                     for other in self.contenders
                     if other is not contender and other.acts_until > now + _HAIR
                 ]
                 contender.acts_until = now + contender.times.act_timeout_seconds
-        if any(contender.leads for contender in self.contenders):
+        if any(contender.leads() for contender in self.contenders):
             self.leaderless_since = None
         elif self.leaderless_since is None:
             self.leaderless_since = now

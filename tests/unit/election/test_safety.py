@@ -57,7 +57,7 @@ def late_takeover(seed: int, kind: type[Elector] = Elector) -> list[str]:
         leader.process.kill()
         killed_at, times = world.now, leader.times
         world.run(killed_at + times.lease_duration_seconds + times.retry_period_seconds + ROUND_SECONDS)
-        return [] if standby.leads else [f"nobody leads {world.now - killed_at:g} s after the kill"]
+        return [] if standby.leads() else [f"nobody leads {world.now - killed_at:g} s after the kill"]
 
 
 Property = Callable[[int, type[Elector]], list[str]]
