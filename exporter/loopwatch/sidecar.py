@@ -41,6 +41,7 @@ from loopwatch.pools.tally import Tally
 from loopwatch.settings.model import SidecarSettings
 from loopwatch.signals import until_stopped
 from loopwatch.web.health import Health, Loops, Readiness
+from loopwatch.web.protection import Protection, judge_for, load_certificate
 from loopwatch.web.server import Server
 
 POOLS_LISTED: Final = "machinepools listed"
@@ -146,9 +147,10 @@ class Sidecar:
 
 
 async def run(settings: SidecarSettings, clock: Clock | None = None) -> None:
-    """The process: connect, probe, beat until SIGTERM or SIGINT. ConfigError and EndpointError are the user's to mend."""
+    """The process: connect, probe, beat until SIGTERM or SIGINT. ConfigError, CertificateError and EndpointError are the user's to mend."""
     clock = clock or SystemClock()
     # First what can be refused at once; gRPC (30 MiB) is imported where it is certain to be needed.
+    certificate = load_certificate(settings, clock)
     chosen = endpoint.choose(settings.machine_runtime_endpoint or "", environment="")
     kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
     wanted = connections.ConnectionSettings(component="sidecar", kubeconfig=kubeconfig, context=settings.context or "")
@@ -162,11 +164,12 @@ async def run(settings: SidecarSettings, clock: Clock | None = None) -> None:
         answers = await stack.enter_async_context(_machinepoollet(settings.machinepoollet_healthz))
         sidecar = Sidecar(settings, transport, probe, answers, clock)
         lag = process.install(sidecar.store, Component.SIDECAR, clock)
-        server = Server(sidecar.store, sidecar.health, now=sidecar.observer.moment)
+        protection = Protection(judge_for(settings, transport, clock), certificate)
+        server = Server(sidecar.store, sidecar.health, now=sidecar.observer.moment, protection=protection)
         # The address never stops the heartbeat: in use, it is said and tried again.
         listening = server.keep_listening(settings.listen_host, settings.listen_port, clock, settings.heartbeat_interval_seconds)
         get_logger().info("sidecar runs", machinepool=settings.machine_pool_name, mode=settings.mode.value, holder=sidecar.identity)
-        await until_stopped(sidecar.run(), listening, lag.run())
+        await until_stopped(sidecar.run(), listening, lag.run(), *protection.work())
 
 
 @contextlib.asynccontextmanager

@@ -24,6 +24,7 @@ _HELP = {
     Command.SIDECAR: "Report for one MachinePool: renew its Lease, probe its machine runtime, publish its Ready condition.",
     Command.CONTROLLER: "Watch every MachinePool, expose what is seen, and mark silent ones Unknown.",
     Command.DEMO: "Play a short story of three pools on a cluster in memory, with a page to watch it on.",
+    Command.RBAC: "Print the least rights that work, as manifests for kubectl apply -f -. docs/rbac.md says what each is for.",
 }
 _EPILOG = "Each option can also be set by an environment variable: --log-level by LOOPWATCH_LOG_LEVEL, and so on."
 
@@ -74,14 +75,14 @@ def _option(row: Setting) -> Any:  # noqa: ANN401 - typer types it so
         words.append(f"({row.allowed})")
     if row.default:
         words.append(f"[default: {row.default}]")
-    return typer.Option(
-        None,
-        row.flag,
-        help=" ".join(words).replace("[", r"\["),  # rich takes a bracket for markup
-        metavar="|".join(row.choices) or row.kind.value.upper(),
-        rich_help_panel=row.topic.value,
-        show_default=False,
-    )
+    shown: dict[str, Any] = {
+        "help": " ".join(words).replace("[", r"\["),  # rich takes a bracket for markup
+        "metavar": "|".join(row.choices) or row.kind.value.upper(),
+        "show_default": False,
+    }
+    if row.positional:
+        return typer.Argument(None, **shown)
+    return typer.Option(None, row.flag, rich_help_panel=row.topic.value, **shown)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from loopwatch.cli.commands import application, with_boolean_values
 from loopwatch.clock import SystemClock
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, SidecarSettings
+from loopwatch.settings.model import Command, CommonSettings, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
 from loopwatch.settings.read import SettingsError, read, unknown_variables
 
 USERS_TO_MEND = 2
@@ -26,10 +26,12 @@ INTERRUPTED = 130
 _USERS_ERRORS = (
     ("loopwatch.kube.errors", "ConfigError"),
     ("loopwatch.iri.endpoint", "EndpointError"),
+    ("loopwatch.rbac.names", "NamesError"),
+    ("loopwatch.web.certificate", "CertificateError"),
     ("loopwatch.web.server", "ListenError"),
 )
 
-Settings = SidecarSettings | ControllerSettings | DemoSettings
+Settings = SidecarSettings | ControllerSettings | DemoSettings | RbacSettings
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -66,7 +68,7 @@ def _start(command: Command, given: dict[str, str]) -> int:
     from loopwatch import log
 
     module = importlib.import_module(f"loopwatch.{command.value}")
-    log.configure("error" if isinstance(settings, DemoSettings) else settings.log_level, SystemClock())
+    log.configure(settings.log_level if isinstance(settings, CommonSettings) else "error", SystemClock())
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return int(runner.run(module.run(settings)) or 0)
@@ -86,6 +88,8 @@ def _settings(command: Command, given: dict[str, str]) -> Settings:
         return read(SidecarSettings, given, os.environ)
     if command is Command.CONTROLLER:
         return read(ControllerSettings, given, os.environ)
+    if command is Command.RBAC:
+        return read(RbacSettings, given, os.environ)
     return read(DemoSettings, given, os.environ)
 
 

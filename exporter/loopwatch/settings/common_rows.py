@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loopwatch.settings.kinds import Kind
-from loopwatch.settings.setting import BOTH, Setting, Topic
+from loopwatch.settings.model import Command, MetricsAuth
+from loopwatch.settings.setting import BOTH, Setting, Topic, not_below_zero
 
 COMMON_ROWS = (
     Setting(
@@ -25,11 +26,45 @@ COMMON_ROWS = (
         name="listen-address",
         kind=Kind.ADDRESS,
         commands=BOTH,
-        topic=Topic.PROCESS,
+        topic=Topic.LISTEN,
         default=":9808",
         range="host:port, [IPv6 address]:port, or :port for every address; port 0 takes a free one",
         fields=lambda address: {"listen_host": address.host, "listen_port": address.port},
         help="Where /metrics, /healthz and /readyz are served.",
+    ),
+    Setting(
+        name="metrics-auth",
+        kind=Kind.CHOICE,
+        commands=(*BOTH, Command.RBAC),
+        topic=Topic.LISTEN,
+        default="none",
+        choices=tuple(auth.value for auth in MetricsAuth),
+        fields=lambda text: {"metrics_auth": MetricsAuth(text)},
+        help="kubernetes answers only bearer tokens whose user the API server allows to get the path; /healthz and /readyz stay open.",
+    ),
+    Setting(
+        name="metrics-auth-outage",
+        kind=Kind.DURATION,
+        commands=BOTH,
+        topic=Topic.LISTEN,
+        default="15m",
+        range=">= 0",
+        check=not_below_zero,
+        help="How long an allowed token stays so while the API server can't be asked, so that an outage does not hide itself.",
+    ),
+    Setting(
+        name="tls-cert-file",
+        kind=Kind.PATH,
+        commands=BOTH,
+        topic=Topic.LISTEN,
+        help="The PEM certificate, with its chain, to serve HTTPS with; read again when it changes. Unset: plain HTTP.",
+    ),
+    Setting(
+        name="tls-key-file",
+        kind=Kind.PATH,
+        commands=BOTH,
+        topic=Topic.LISTEN,
+        help="The certificate's PEM key, without a password; read again when it changes.",
     ),
     Setting(
         name="log-level",

@@ -8,6 +8,7 @@ from loopwatch.settings.setting import Setting, Topic, above_zero
 
 HIGHEST_MARK_RATE = 10_000
 _CONTROLLER = (Command.CONTROLLER,)
+_CONTROLLER_AND_RBAC = (Command.CONTROLLER, Command.RBAC)
 
 CONTROLLER_ROWS = (
     Setting(
@@ -43,7 +44,7 @@ CONTROLLER_ROWS = (
     Setting(
         name="no-act",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_RBAC,
         topic=Topic.LIFECYCLE,
         default="false",
         fields=lambda no_act: {"act": not no_act},

@@ -16,6 +16,8 @@ from loopwatch import durations
 LONGEST_SHOWN = 80
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LONGEST_DNS_SUBDOMAIN = 253
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+LONGEST_DNS_LABEL = 63
 HIGHEST_PORT = 65_535
 
 # What Go's strconv.ParseBool takes, since the machinepoollet's flags stand beside ours.
@@ -107,6 +109,16 @@ def dns_subdomain_problem(name: str) -> str:
     return (
         f"must be a DNS subdomain (at most {LONGEST_DNS_SUBDOMAIN} characters: a-z, 0-9, '-' and '.', "
         f"each part beginning and ending with a letter or digit), got {shown(name)}"
+    )
+
+
+def dns_label_problem(name: str) -> str:
+    """What is wrong with a namespace's name as Kubernetes sees it (RFC 1123 label); empty where nothing is."""
+    if len(name) <= LONGEST_DNS_LABEL and DNS_LABEL.fullmatch(name):
+        return ""
+    return (
+        f"must be a DNS label (at most {LONGEST_DNS_LABEL} characters: a-z, 0-9 and '-', "
+        f"beginning and ending with a letter or digit), got {shown(name)}"
     )
 
 

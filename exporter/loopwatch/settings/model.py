@@ -17,6 +17,7 @@ class Command(enum.Enum):
     SIDECAR = "sidecar"
     CONTROLLER = "controller"
     DEMO = "demo"
+    RBAC = "rbac"
 
 
 class Mode(enum.Enum):
@@ -30,14 +31,39 @@ class Mode(enum.Enum):
     """Never: it watches and measures."""
 
 
+class MetricsAuth(enum.Enum):
+    """Who may see what a process serves."""
+
+    NONE = "none"
+    """Everybody who reaches the address, as with every exporter."""
+    KUBERNETES = "kubernetes"
+    """Whom the API server allows to `get` the path."""
+
+
+class Subject(enum.Enum):
+    """Who is given rights."""
+
+    SIDECAR = "sidecar"
+    CONTROLLER = "controller"
+    READER = "reader"
+    """Somebody who looks: whoever runs `loopwatch check`, or scrapes a protected /metrics."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommonSettings:
-    """What the sidecar and the controller share. An empty `listen_host` is every address of the machine."""
+    """What the sidecar and the controller share. An empty `listen_host` is every address of the machine.
+
+    `tls_cert_file` and `tls_key_file` are both set, or neither.
+    """
 
     kubeconfig: str | None = None
     context: str | None = None
     listen_host: str = ""
     listen_port: int = 9808
+    metrics_auth: MetricsAuth = MetricsAuth.NONE
+    metrics_auth_outage_seconds: float = 900.0
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
     log_level: str = "info"
 
 
@@ -66,6 +92,13 @@ class ControllerSettings(CommonSettings):
     machine_pool_lifecycle_grace_period_seconds: float = 50.0
     mark_never_reported: bool = True
     mark_rate: int = 250
+    lease_kubeconfig: str | None = None
+    leader_elect: bool = True
+    leader_elect_lease_duration_seconds: int = 15
+    leader_elect_renew_deadline_seconds: float = 10.0
+    leader_elect_retry_period_seconds: float = 2.0
+    leader_elect_resource_name: str = "loopwatch-controller"
+    leader_elect_resource_namespace: str | None = None
     act: bool = True
 
 
@@ -77,3 +110,22 @@ class DemoSettings:
 
     port: int = 9808
     once: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RbacSettings:
+    """`loopwatch rbac`. None for `process` is everybody's; None for `service_account` is a name made of the prefix.
+
+    `mode`, `act` and `metrics_auth` are what the process will be started with: what it does not use, it is given no right to.
+    """
+
+    command: ClassVar[Command] = Command.RBAC
+
+    process: Subject | None = None
+    machine_pool_name: str | None = None
+    namespace: str = "loopwatch"
+    service_account: str | None = None
+    name_prefix: str = "loopwatch"
+    mode: Mode = Mode.AUTO
+    act: bool = True
+    metrics_auth: MetricsAuth = MetricsAuth.NONE

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from loopwatch.settings.checks import CHECKS
-from loopwatch.settings.model import ControllerSettings, DemoSettings, SidecarSettings
+from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
 from loopwatch.settings.table import SETTINGS, VARIABLE_PREFIX, Setting, settings_of
 
-Model = TypeVar("Model", SidecarSettings, ControllerSettings, DemoSettings)
+Model = TypeVar("Model", SidecarSettings, ControllerSettings, DemoSettings, RbacSettings)
 
 # Kubernetes sets such variables in each pod of a namespace that has a Service named `loopwatch…`; they are not meant for us.
 _OF_A_SERVICE = re.compile(rf"{VARIABLE_PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_(TCP|UDP|SCTP)\w*)")
@@ -46,9 +46,9 @@ def read(model: type[Model], given: Mapping[str, str], environment: Mapping[str,
     state = _Read()
     rows = settings_of(model.command)
     for row in rows:
-        _read_row(row, given, environment, state)
+        _read_row(row, model.command, given, environment, state)
     for check in CHECKS:
-        if all(state.values.get(name) is not None for name in check.needs):
+        if check.applies(state.values):
             problem = check.problem(state.values)
             if problem:
                 state.complain(problem, *check.needs)
@@ -72,7 +72,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return sentences
 
 
-def _read_row(row: Setting, given: Mapping[str, str], environment: Mapping[str, str], state: _Read) -> None:
+def _read_row(row: Setting, command: Command, given: Mapping[str, str], environment: Mapping[str, str], state: _Read) -> None:
     text = given.get(row.name)
     if text is None:
         origin, text = _from_environment(row, environment)
@@ -80,7 +80,7 @@ def _read_row(row: Setting, given: Mapping[str, str], environment: Mapping[str, 
             state.origins[row.name] = origin
     if not text and not row.default:
         state.values[row.name] = None
-        if row.required:
+        if command in row.required_by:
             state.complain(f"{row.flag} is required (or {row.variable}): {row.range}")
         return
     try:

@@ -22,9 +22,12 @@ class Topic(enum.Enum):
     HEARTBEAT = "Heartbeat"
     RUNTIME = "Machine runtime"
     LIFECYCLE = "Lifecycle"
+    ELECTION = "Leader election"
     KUBERNETES = "Kubernetes"
+    LISTEN = "Listen address"
     PROCESS = "This process"
     DEMO = "Demo"
+    RIGHTS = "Rights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,8 @@ class Setting:
 
     `default` is a text as a user would write it, empty where the setting stays unset. `check` gets the parsed value and says what is
     wrong with it ("must be > 0, got 0s"), or nothing. `fields` turns the value into fields of the settings object, where that is
-    more than one field of the row's own name.
+    more than one field of the row's own name. `required_by` are the commands that don't run without it. A `positional` one has no flag:
+    its text stands bare behind the command.
     """
 
     name: str
@@ -42,7 +46,8 @@ class Setting:
     topic: Topic
     help: str
     default: str = ""
-    required: bool = False
+    required_by: tuple[Command, ...] = ()
+    positional: bool = False
     choices: tuple[str, ...] = ()
     range: str = ""
     check: Callable[[Any], str] | None = None
@@ -54,8 +59,8 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """`--NAME`."""
-        return f"--{self.name}"
+        """`--NAME`, or `NAME` where it is given by its place."""
+        return self.name.upper() if self.positional else f"--{self.name}"
 
     @property
     def variable(self) -> str:

@@ -10,6 +10,7 @@ from loopwatch.settings.setting import Setting, Topic, above_zero, not_below_zer
 LONGEST_LEASE_SECONDS = 2**31 - 1
 """leaseDurationSeconds of a Lease is an int32."""
 _SIDECAR = (Command.SIDECAR,)
+_SIDECAR_AND_RBAC = (Command.SIDECAR, Command.RBAC)
 
 
 def _lease_duration(seconds: float) -> str:
@@ -25,18 +26,18 @@ SIDECAR_ROWS = (
     Setting(
         name="machine-pool-name",
         kind=Kind.TEXT,
-        commands=_SIDECAR,
+        commands=_SIDECAR_AND_RBAC,
         topic=Topic.POOL,
-        required=True,
+        required_by=_SIDECAR,
         range="a DNS subdomain, at most 253 characters",
         check=dns_subdomain_problem,
-        help="The MachinePool to report for. Required.",
+        help="The MachinePool to report for. Required for a sidecar.",
         upstream="machinepoollet",
     ),
     Setting(
         name="mode",
         kind=Kind.CHOICE,
-        commands=_SIDECAR,
+        commands=_SIDECAR_AND_RBAC,
         topic=Topic.POOL,
         default="auto",
         choices=tuple(mode.value for mode in Mode),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from loopwatch.settings.common_rows import COMMON_ROWS
 from loopwatch.settings.controller_rows import CONTROLLER_ROWS
+from loopwatch.settings.election_rows import ELECTION_ROWS
 from loopwatch.settings.model import Command
 from loopwatch.settings.setting import VARIABLE_PREFIX, Setting, Topic
 from loopwatch.settings.sidecar_rows import SIDECAR_ROWS
@@ -15,7 +16,7 @@ from loopwatch.settings.tool_rows import TOOL_ROWS
 
 __all__ = ["SETTINGS", "VARIABLE_PREFIX", "Setting", "Topic", "settings_of"]
 
-SETTINGS = (*SIDECAR_ROWS, *CONTROLLER_ROWS, *COMMON_ROWS, *TOOL_ROWS)
+SETTINGS = (*SIDECAR_ROWS, *CONTROLLER_ROWS, *ELECTION_ROWS, *COMMON_ROWS, *TOOL_ROWS)
 
 
 def settings_of(command: Command) -> tuple[Setting, ...]:

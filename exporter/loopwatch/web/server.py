@@ -1,6 +1,7 @@
 """The listen address of a process: /metrics, /healthz, /readyz and, where there is one, the plain page.
 
-It answers GET and HEAD, reflects nothing that it was sent, and no fault in an answer reaches the loops beside it.
+It answers GET and HEAD, reflects nothing that it was sent, and no fault in an answer reaches the loops beside it. With a judge, whatever
+is neither /healthz nor /readyz is answered only to those whom it allows: probes bring no token.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NoReturn
 
@@ -20,12 +21,17 @@ from loopwatch.metrics import text
 from loopwatch.metrics.store import Store
 from loopwatch.metrics.values import Moment
 from loopwatch.web import page as pages
+from loopwatch.web.auth import Judges, Verdict
 from loopwatch.web.health import Health
+from loopwatch.web.protection import UNPROTECTED, Protection
 
 SHUTDOWN_SECONDS = 0.5
 """How long an answer under way may take once the process ends: SIGTERM has to be done within 2 s."""
 BACKLOG = 128
 INDEX = "loopwatch serves /metrics, /healthz and /readyz here.\n"
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""What is answered without a verdict."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ListenError(Exception):
@@ -33,13 +39,25 @@ class ListenError(Exception):
 
 
 class Server:
-    """Serves one process. `now` reads both clocks; `page` renders the plain page, None where the process has none."""
+    """Serves one process. `now` reads both clocks; `page` renders the plain page, None where the process has none.
 
-    def __init__(self, store: Store, health: Health, *, now: Callable[[], Moment], page: Callable[[], str] | None = None) -> None:
+    Without `protection` everything is open to whoever reaches the address, over plain HTTP.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        health: Health,
+        *,
+        now: Callable[[], Moment],
+        page: Callable[[], str] | None = None,
+        protection: Protection = UNPROTECTED,
+    ) -> None:
         self._store = store
         self._health = health
         self._now = now
         self._page = page
+        self._protection = protection
 
     @asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[int]:
@@ -51,11 +69,13 @@ class Server:
         async with AsyncExitStack() as stack:
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
+            certificate = self._protection.certificate
+            tls = certificate.context if certificate else None
             try:
                 if host:
-                    await web.TCPSite(runner, host, port, backlog=BACKLOG).start()
+                    await web.TCPSite(runner, host, port, backlog=BACKLOG, ssl_context=tls).start()
                 else:
-                    await web.SockSite(runner, _on_every_address(port), backlog=BACKLOG).start()
+                    await web.SockSite(runner, _on_every_address(port), backlog=BACKLOG, ssl_context=tls).start()
             except OSError as error:
                 raise ListenError(_why_not(host, port, error)) from error
             yield int(runner.addresses[0][1])
@@ -77,7 +97,8 @@ class Server:
             await clock.sleep(retry_seconds)
 
     def _application(self) -> web.Application:
-        application = web.Application(middlewares=[_plain_errors])
+        judge = self._protection.judge
+        application = web.Application(middlewares=[_plain_errors, *([_judged(judge)] if judge else ())])
         application.on_response_prepare.append(_guard)
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/healthz", self._healthz)
@@ -116,11 +137,52 @@ def _verdict(problem: str) -> web.Response:
     return web.Response(text="ok\n", headers=headers)
 
 
+def _judged(judge: Judges) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+    """A middleware that asks `judge` about each request for something that is there and not open."""
+
+    @web.middleware
+    async def judged(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in OPEN_PATHS or request.match_info.http_exception is not None:
+            return await handler(request)
+        verdict = await judge.judge(_token(request), request.path)
+        return await handler(request) if verdict is Verdict.ALLOWED else _refusal(verdict)
+
+    return judged
+
+
+def _token(request: web.Request) -> str:
+    """The bearer token; empty where there is none, or more than one Authorization."""
+    sent = request.headers.getall("Authorization", [])
+    scheme, _, token = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
+    token = token.strip()
+    return token if scheme.lower() == "bearer" and token.isascii() and token.isprintable() and " " not in token else ""
+
+
+def _refusal(verdict: Verdict) -> web.Response:
+    status, text, headers = _REFUSALS[verdict]
+    return web.Response(status=status, text=text, headers={"Cache-Control": "no-store", **headers})
+
+
+_REFUSALS = {
+    Verdict.NOT_AUTHENTICATED: (
+        401,
+        "A bearer token that the API server accepts is needed here (--metrics-auth kubernetes).\n",
+        {"WWW-Authenticate": 'Bearer realm="loopwatch"'},
+    ),
+    Verdict.DENIED: (
+        403,
+        "The token's user may not see this; a ClusterRole with the verb get on this path as nonResourceURL would allow it.\n",
+        {},
+    ),
+    Verdict.UNDECIDED: (503, "The API server can't be asked whether the token's user may see this; try again.\n", {"Retry-After": "5"}),
+}
+
+
 @web.middleware
-async def _plain_errors(request: web.Request, handler: Callable[[web.Request], object]) -> web.StreamResponse:
+async def _plain_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """404 and 405 say what there is; nothing of the request comes back in them."""
     try:
-        return await handler(request)  # type: ignore[misc,no-any-return] # aiohttp's Handler is a coroutine function, private to it
+        return await handler(request)
     except web.HTTPNotFound:
         return web.Response(status=web.HTTPNotFound.status_code, text=INDEX)
     except web.HTTPMethodNotAllowed as error:

@@ -18,7 +18,7 @@ import structlog
 
 from loopwatch import __version__
 from loopwatch.cli import main as cli
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, Mode, SidecarSettings
+from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, Mode, RbacSettings, SidecarSettings, Subject
 from loopwatch.settings.table import SETTINGS, Topic, settings_of
 
 Run = Callable[[object], Awaitable[int | None]]
@@ -94,6 +94,9 @@ def process(*arguments: str, environment: Mapping[str, str] | None = None) -> su
         (("controller", "--mark-never-reported=false", "--no-act"), ControllerSettings(mark_never_reported=False, act=False)),
         (("demo", "--once"), DemoSettings(once=True)),
         (("demo", "--port", "0"), DemoSettings(port=0)),
+        (("rbac",), RbacSettings()),
+        (("rbac", "controller", "--no-act"), RbacSettings(process=Subject.CONTROLLER, act=False)),
+        (("rbac", "--namespace", "a", "reader"), RbacSettings(process=Subject.READER, namespace="a")),
     ],
 )
 def test_a_command_runs_with_its_settings(arguments: tuple[str, ...], settings: object, started: list[object]) -> None:
@@ -135,6 +138,9 @@ def test_the_exit_code_is_what_the_command_returns(code: int | None, monkeypatch
         (("controller", "--no-such-flag"), "No such option: --no-such-flag (loopwatch controller --help lists what there is)"),
         (("controller", "--machine-pool-name", "x"), "No such option: --machine-pool-name"),
         (("demo", "extra"), "Got unexpected extra argument"),
+        (("rbac", "admin"), "PROCESS must be one of sidecar, controller, reader, got 'admin'"),
+        (("rbac", "reader", "extra"), "Got unexpected extra argument"),
+        (("controller", "--tls-cert-file", "/c"), "--tls-cert-file is set without --tls-key-file: HTTPS needs both, plain HTTP neither"),
         (("demo", "--port"), "Option '--port' requires an argument"),
         (("no-such-command",), "No such command 'no-such-command'. (loopwatch --help lists what there is)"),
         (("--no-such-flag",), "No such option: --no-such-flag (loopwatch --help lists what there is)"),
@@ -262,7 +268,8 @@ def test_help_groups_the_settings_by_topic(capsys: pytest.CaptureFixture[str]) -
             if match := re.match(r"│ (--[a-z-]+) ", line):
                 found[match[1]] = panel
         assert found.pop("--help") == "Options"
-        assert found == {row.flag: row.topic.value for row in settings_of(command)}
+        assert found == {row.flag: row.topic.value for row in settings_of(command) if not row.positional}
+        assert all("|".join(row.choices) in page for row in settings_of(command) if row.positional)
         assert [topic.value for topic in Topic if topic.value in found.values()] == list(dict.fromkeys(found.values())), "in their order"
 
 

@@ -100,6 +100,16 @@ def test_what_is_no_dns_subdomain_is_told_what_one_is(name: str) -> None:
     assert "must be a DNS subdomain" in kinds.dns_subdomain_problem(name)
 
 
+@pytest.mark.parametrize("name", ["a", "0", "my-namespace", "a" * 63])
+def test_dns_labels(name: str) -> None:
+    assert kinds.dns_label_problem(name) == ""
+
+
+@pytest.mark.parametrize("name", ["", "A", "-a", "a-", "a.b", "a_b", "a" * 64, "a\n"])
+def test_what_is_no_dns_label_is_told_what_one_is(name: str) -> None:
+    assert "must be a DNS label" in kinds.dns_label_problem(name)
+
+
 def test_a_long_or_many_lined_text_is_shown_short_and_on_one_line() -> None:
     assert kinds.shown("a\nb\x1b") == r"'a\nb\x1b'"
     assert len(kinds.shown("x" * 10_000)) < 100

@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, Mode, SidecarSettings
+from loopwatch.settings.model import (
+    Command,
+    ControllerSettings,
+    DemoSettings,
+    MetricsAuth,
+    Mode,
+    RbacSettings,
+    SidecarSettings,
+    Subject,
+)
 from loopwatch.settings.read import Model, SettingsError, read, unknown_variables
 from loopwatch.settings.table import SETTINGS, Setting
 
 NAME = {"machine-pool-name": "my-pool"}
-MODELS: dict[Command, Any] = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings)}
+MODELS: dict[Command, Any] = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings, RbacSettings)}
 
 
 def sidecar(given: Mapping[str, str], environment: Mapping[str, str] | None = None) -> SidecarSettings:
@@ -35,6 +44,7 @@ def test_the_tables_defaults_are_the_models() -> None:
     assert sidecar({}) == SidecarSettings(machine_pool_name="my-pool")
     assert read(ControllerSettings, {}, {}) == ControllerSettings()
     assert read(DemoSettings, {}, {}) == DemoSettings()
+    assert read(RbacSettings, {}, {}) == RbacSettings()
 
 
 def test_the_defaults_are_those_of_ironcore() -> None:
@@ -60,6 +70,10 @@ def test_every_flag_reaches_its_field() -> None:
             "kubeconfig": "/k",
             "context": "c",
             "listen-address": "[::1]:0",
+            "metrics-auth": "kubernetes",
+            "metrics-auth-outage": "1h",
+            "tls-cert-file": "/tls.crt",
+            "tls-key-file": "/tls.key",
             "log-level": "error",
         }
     ) == SidecarSettings(
@@ -75,12 +89,39 @@ def test_every_flag_reaches_its_field() -> None:
         context="c",
         listen_host="::1",
         listen_port=0,
+        metrics_auth=MetricsAuth.KUBERNETES,
+        metrics_auth_outage_seconds=3600.0,
+        tls_cert_file="/tls.crt",
+        tls_key_file="/tls.key",
         log_level="error",
     )
     assert read(
         ControllerSettings, {"machine-pool-lifecycle-grace-period": "1m30s", "mark-never-reported": "false", "no-act": "true"}, {}
     ) == ControllerSettings(machine_pool_lifecycle_grace_period_seconds=90.0, mark_never_reported=False, act=False)
     assert read(DemoSettings, {"port": "0", "once": "true"}, {}) == DemoSettings(port=0, once=True)
+    assert read(
+        RbacSettings,
+        {
+            "process": "reader",
+            "machine-pool-name": "a",
+            "namespace": "b",
+            "service-account": "c",
+            "name-prefix": "d",
+            "mode": "observe",
+            "no-act": "true",
+            "metrics-auth": "kubernetes",
+        },
+        {},
+    ) == RbacSettings(
+        process=Subject.READER,
+        machine_pool_name="a",
+        namespace="b",
+        service_account="c",
+        name_prefix="d",
+        mode=Mode.OBSERVE,
+        act=False,
+        metrics_auth=MetricsAuth.KUBERNETES,
+    )
 
 
 def test_the_lease_duration_is_a_whole_number() -> None:
@@ -99,6 +140,15 @@ TWO_VALUES = {
     "runtime-start-grace": ("0s", "1s"),
     "machine-pool-lifecycle-grace-period": ("1s", "2s"),
     "mark-never-reported": ("false", "true"),
+    "mark-rate": ("1", "2"),
+    "metrics-auth": ("kubernetes", "none"),
+    "metrics-auth-outage": ("0s", "1h"),
+    "tls-cert-file": ("/a.crt", "/b.crt"),
+    "tls-key-file": ("/a.key", "/b.key"),
+    "process": ("reader", "sidecar"),
+    "namespace": ("a", "b"),
+    "service-account": ("a", "b"),
+    "name-prefix": ("a", "b"),
     "no-act": ("true", "false"),
     "kubeconfig": ("/a", "/b"),
     "context": ("a", "b"),
@@ -112,7 +162,8 @@ TWO_VALUES = {
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
 def test_a_flag_goes_before_a_variable_and_a_variable_before_the_default(row: Setting) -> None:
     by_variable, by_flag = TWO_VALUES[row.name]
-    environment = {"LOOPWATCH_MACHINE_POOL_NAME": "my-pool", row.variable: by_variable}
+    pair = {"LOOPWATCH_TLS_CERT_FILE": "/crt", "LOOPWATCH_TLS_KEY_FILE": "/key"}
+    environment = {"LOOPWATCH_MACHINE_POOL_NAME": "my-pool", **pair, row.variable: by_variable}
     for command in row.commands:
         model = MODELS[command]
         only_variable = read(model, {}, environment)
@@ -202,6 +253,10 @@ def test_a_lease_duration_may_be_any_whole_seconds(duration: str, seconds: int) 
     assert sidecar(given).heartbeat_lease_duration_seconds == seconds
 
 
+LABEL = "must be a DNS label (at most 63 characters: a-z, 0-9 and '-', beginning and ending with a letter or digit)"
+SUBDOMAIN = "must be a DNS subdomain (at most 253 characters: a-z, 0-9, '-' and '.', each part beginning and ending with a letter or digit)"
+
+
 @pytest.mark.parametrize(
     ("model", "given", "text"),
     [
@@ -209,6 +264,21 @@ def test_a_lease_duration_may_be_any_whole_seconds(duration: str, seconds: int) 
         (ControllerSettings, {"machine-pool-lifecycle-grace-period": "0s"}, "--machine-pool-lifecycle-grace-period must be > 0, got 0s"),
         (ControllerSettings, {"log-level": "loud"}, "--log-level must be one of debug, info, warning, error, got 'loud'"),
         (ControllerSettings, {"no-act": "maybe"}, "--no-act must be true or false, got 'maybe'"),
+        (ControllerSettings, {"metrics-auth": "basic"}, "--metrics-auth must be one of none, kubernetes, got 'basic'"),
+        (ControllerSettings, {"metrics-auth-outage": "-1s"}, "--metrics-auth-outage must be >= 0, got -1s"),
+        (
+            ControllerSettings,
+            {"tls-cert-file": "/c"},
+            "--tls-cert-file is set without --tls-key-file: HTTPS needs both, plain HTTP neither",
+        ),
+        (ControllerSettings, {"tls-key-file": "/k"}, "--tls-key-file is set without --tls-cert-file: HTTPS needs both, plain HTTP neither"),
+        (RbacSettings, {"process": "admin"}, "PROCESS must be one of sidecar, controller, reader, got 'admin'"),
+        (RbacSettings, {"machine-pool-name": "A"}, f"--machine-pool-name {SUBDOMAIN}, got 'A'"),
+        (
+            RbacSettings,
+            {"namespace": "a.b"},
+            f"--namespace {LABEL}, got 'a.b'",
+        ),
         (DemoSettings, {"port": "70000"}, "--port must be a port from 0 to 65535, got 70000"),
         (DemoSettings, {"port": "http"}, "--port must be a whole number, got 'http'"),
     ],
@@ -239,6 +309,10 @@ def test_a_check_between_settings_names_the_variables_among_them() -> None:
     assert problem == (
         "--heartbeat-lease-duration (40s) must be greater than --heartbeat-interval (50s) (from LOOPWATCH_HEARTBEAT_LEASE_DURATION)"
     )
+
+
+def test_half_a_tls_pair_names_the_variable_that_it_came_from() -> None:
+    assert complaint(ControllerSettings, {}, {"LOOPWATCH_TLS_KEY_FILE": "/k"}).endswith("neither (from LOOPWATCH_TLS_KEY_FILE)")
 
 
 def test_every_problem_is_told_in_one_line() -> None:

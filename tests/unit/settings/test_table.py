@@ -8,10 +8,10 @@ import pytest
 
 from loopwatch.settings.checks import CHECKS
 from loopwatch.settings.kinds import Kind
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, SidecarSettings
+from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
 from loopwatch.settings.table import SETTINGS, Setting, Topic, settings_of
 
-MODELS = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings)}
+MODELS = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings, RbacSettings)}
 
 
 def test_names_are_unique_within_a_command() -> None:
@@ -25,7 +25,10 @@ def test_each_row_says_what_a_reader_needs(row: Setting) -> None:
     assert row.help.endswith(".")
     assert "\n" not in row.help
     assert row.commands
-    assert row.required != bool(row.default) or row.kind in {Kind.TEXT, Kind.PATH}, "what is not required has a default, or may stay unset"
+    assert bool(row.required_by) != bool(row.default) or row.positional or row.kind in {Kind.TEXT, Kind.PATH}, (
+        "has a default, or may stay unset"
+    )
+    assert set(row.required_by) <= set(row.commands)
     assert bool(row.choices) == (row.kind is Kind.CHOICE)
     assert row.allowed or row.kind in {Kind.BOOLEAN, Kind.TEXT, Kind.PATH}, "a range in words"
 
