@@ -14,9 +14,20 @@ from loopwatch.metrics.family import Component, Group
 from loopwatch.metrics.process import PROCESS
 from loopwatch.pools.families.heartbeat import HEARTBEAT
 from loopwatch.pools.families.lifecycle import LIFECYCLE, MARKING
+from loopwatch.pools.families.machines import MACHINES, PLACEMENT
 from loopwatch.pools.families.pool import POOL
 
-GROUPS: Final[tuple[Group[Any], ...]] = (POOL, LIFECYCLE, MARKING, HEARTBEAT, LEADER_ELECTION, REFLECTOR, PROCESS)
+GROUPS: Final[tuple[Group[Any], ...]] = (
+    POOL,
+    PLACEMENT,
+    MACHINES,
+    LIFECYCLE,
+    MARKING,
+    HEARTBEAT,
+    LEADER_ELECTION,
+    REFLECTOR,
+    PROCESS,
+)
 
 
 def groups(component: Component) -> tuple[Group[Any], ...]:

@@ -39,6 +39,23 @@ PROMISED: dict[str, tuple[tuple[str, ...], tuple[Component, ...]]] = {
     f"{POOL}_lifecycle_blind_seconds": (("resource",), (C,)),
     f"{POOL}_lifecycle_grace_too_short": ((), (C,)),
     f"{POOL}_lifecycle_marks_total": (("machinepool",), (C,)),
+    f"{POOL}_lifecycle_elsewhere": ((), (C,)),
+    f"{POOL}_lifecycle_mass_silence": ((), (C,)),
+    f"{POOL}_lifecycle_mark_queue": ((), (C,)),
+    f"{POOL}_ready_without_lease": (("machinepool",), (C,)),
+    f"{POOL}_unready_but_renewed": (("machinepool",), (C,)),
+    f"{POOL}_never_reported": (("machinepool",), (C, S)),
+    f"{POOL}_late_heartbeats_total": (("machinepool",), (C,)),
+    f"{POOL}_machines": (("machinepool", "state"), (C,)),
+    f"{POOL}_stranded_machines": (("machinepool",), (C,)),
+    f"{POOL}_oldest_pending_machine_age_seconds": (("machinepool",), (C,)),
+    f"{POOL}_capacity": (("machinepool", "machine_class"), (C, S)),
+    f"{POOL}_allocatable": (("machinepool", "machine_class"), (C, S)),
+    f"{POOL}_allocatable_computed": (("machinepool", "machine_class"), (C,)),
+    f"{POOL}_maintenance": (("machinepool",), (C, S)),
+    f"{POOL}_taints": (("machinepool", "effect"), (C, S)),
+    "loopwatch_machines_on_missing_pool": ((), (C,)),
+    "loopwatch_machines_unbound_pending": (("machine_class",), (C,)),
     f"{POOL}_state": (("machinepool", "state"), (C, S)),
     "loopwatch_heartbeat_state": (("machinepool", "state"), (S,)),
     "loopwatch_heartbeat_lease_writes_total": (("machinepool", "result"), (S,)),
@@ -138,7 +155,11 @@ def test_what_only_the_leader_knows_is_read_from_the_leader() -> None:
     assert by_name[f"{POOL}_ready_transitions_total"] is Authority.COUNTER
     assert by_name[f"{POOL}_lease_holder_changes_total"] is Authority.COUNTER
     assert by_name[f"{POOL}_lifecycle_marks_total"] is Authority.OWN
-    assert {by_name[name] for name in by_name if not name.startswith(POOL)} == {Authority.OWN}
+    assert by_name[f"{POOL}_late_heartbeats_total"] is Authority.COUNTER
+    assert by_name[f"{POOL}_stranded_machines"] is Authority.LEADER
+    assert by_name["loopwatch_machines_on_missing_pool"] is Authority.LEADER
+    assert by_name["loopwatch_machines_unbound_pending"] is Authority.LEADER
+    assert {by_name[name] for name in by_name if not name.startswith((POOL, "loopwatch_machines_"))} == {Authority.OWN}
 
 
 def test_the_catalogue_leaves_no_table_out() -> None:

@@ -6,7 +6,7 @@ Field names are the API's (compute.ironcore.dev/v1alpha1, coordination.k8s.io/v1
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,6 +23,9 @@ HOLDER_ANNOTATION = "loopwatch/holder"
 """On a Lease: the holderIdentity of the sidecar that took it over last. A holder it does not name is a machinepoollet."""
 
 ReadyStatus = Literal["true", "false", "unknown", "absent"]
+LIFECYCLE_MANAGER = "loopwatch-controller"
+"""The name under which our own lifecycle writes; another's on Unknown means that a second one is at work."""
+
 READY_STATUSES: tuple[ReadyStatus, ...] = ("true", "false", "unknown", "absent")
 POOL_STATES = ("Ready", "Pending", "Error", "Offline")
 
@@ -52,17 +55,31 @@ class Condition(Struct, frozen=True):
     observed_generation: int = 0
 
 
+class Taint(Struct, frozen=True):
+    """Keeps Machines away that don't tolerate it; IronCore's own effects are NoSchedule and NoExecute."""
+
+    key: str = ""
+    effect: str = ""
+
+
 class MachinePoolSpec(Struct, frozen=True):
-    """The pool's identity at its provider."""
+    """The pool's identity at its provider, and its taints."""
 
     provider_id: str = msgspec.field(default="", name="providerID")
+    taints: tuple[Taint, ...] | None = None
+
+
+Quantities = dict[str, int | float | str | None]
+"""Quantities by resource name, as the API writes them: see loopwatch.quantities."""
 
 
 class MachinePoolStatus(Struct, frozen=True):
-    """State (which nobody ever sets to anything but Ready) and conditions."""
+    """State (which nobody ever sets to anything but Ready), conditions, and how many Machines of each class the pool holds."""
 
     state: str | None = None
     conditions: tuple[Condition, ...] | None = None
+    capacity: Quantities | None = None
+    allocatable: Quantities | None = None
 
 
 class MachinePool(Struct, frozen=True):
@@ -78,6 +95,43 @@ class MachinePool(Struct, frozen=True):
         if self.status is None or self.status.conditions is None:
             return None
         return next((condition for condition in self.status.conditions if condition.type == READY), None)
+
+
+class _StatusFields(Struct, frozen=True):
+    conditions: Any = msgspec.field(default=None, name="f:conditions")
+
+
+class _Fields(Struct, frozen=True):
+    status: _StatusFields | None = msgspec.field(default=None, name="f:status")
+
+
+class ManagedFields(Struct, frozen=True):
+    """A writer, and which fields of the status are its own (https://kubernetes.io/docs/reference/using-api/server-side-apply/)."""
+
+    manager: str = ""
+    fields_v1: _Fields | None = msgspec.field(default=None, name="fieldsV1")
+
+    @property
+    def owns_conditions(self) -> bool:
+        """True for whoever wrote the conditions list last: it is atomic, so it has one owner."""
+        return self.fields_v1 is not None and self.fields_v1.status is not None and self.fields_v1.status.conditions is not None
+
+
+class UnknownMetadata(Metadata, frozen=True):
+    """ObjectMeta with the writers."""
+
+    managed_fields: tuple[ManagedFields, ...] | None = None
+
+
+class UnknownMachinePool(MachinePool, frozen=True):
+    """A pool whose Ready is Unknown as a lifecycle controller writes it: the only one whose writers matter, and that has them."""
+
+    metadata: UnknownMetadata
+
+    @property
+    def condition_writers(self) -> tuple[str, ...]:
+        """The managers that own the conditions list; nobody where the API server does not say."""
+        return tuple(entry.manager for entry in self.metadata.managed_fields or () if entry.owns_conditions and entry.manager)
 
 
 class LeaseSpec(Struct, frozen=True):
@@ -119,5 +173,26 @@ def ready_status(condition: Condition | None) -> ReadyStatus:
     return "false" if condition.status == "False" else "unknown"
 
 
-decode_machine_pool = msgspec.json.Decoder(MachinePool).decode
+def is_lifecycle_unknown(condition: Condition | None) -> bool:
+    """True for Unknown with the reason that lifecycle controllers give."""
+    return condition is not None and ready_status(condition) == "unknown" and condition.reason == STATUS_UNKNOWN
+
+
+def decode_machine_pool(raw: bytes | msgspec.Raw) -> MachinePool:
+    """A pool from its JSON, an UnknownMachinePool where Ready is a lifecycle's Unknown; msgspec.DecodeError.
+
+    managedFields are half of an object's bytes and its deepest part: they are read for those pools alone, and where they can't be, the
+    pool is as good without them.
+    """
+    pool = _decode_machine_pool(raw)
+    if not is_lifecycle_unknown(pool.ready):
+        return pool
+    try:
+        return _decode_unknown_machine_pool(raw)
+    except msgspec.DecodeError:
+        return pool
+
+
+_decode_machine_pool = msgspec.json.Decoder(MachinePool).decode
+_decode_unknown_machine_pool = msgspec.json.Decoder(UnknownMachinePool).decode
 decode_lease = msgspec.json.Decoder(Lease).decode

@@ -17,6 +17,7 @@ from loopwatch.kube.resources import ObjectKey
 from loopwatch.metrics.family import Group
 from loopwatch.metrics.store import Store
 from loopwatch.metrics.values import Moment
+from loopwatch.pools.derive import elsewhere
 from loopwatch.pools.derive import sight as sights
 from loopwatch.pools.derive import view as views
 from loopwatch.pools.derive.sight import Sight
@@ -45,6 +46,8 @@ class PoolsObserver:
         self._views: dict[str, PoolView] = {}
         self._durations: Counter[int] = Counter()
         self._subscribers: list[Callable[[str], None]] = []
+        self._list_subscribers: list[Callable[[], None]] = []
+        self._marked_elsewhere = False
         self._put_lifecycle()
 
     @property
@@ -71,6 +74,10 @@ class PoolsObserver:
         """Have `changed` called with the pool's name after each change of a view."""
         self._subscribers.append(changed)
 
+    def subscribe_lists(self, listed: Callable[[], None]) -> None:
+        """Have `listed` called after each complete list of pools, also one that changes no view."""
+        self._list_subscribers.append(listed)
+
     def moment(self) -> Moment:
         """Now, on both clocks."""
         at = self._clock.monotonic()
@@ -79,6 +86,12 @@ class PoolsObserver:
     def has_sight(self) -> bool:
         """True where silence is being counted at this moment."""
         return self._sight is None or self._sight.has(self._clock.monotonic())
+
+    def blind_seconds(self) -> float:
+        """Seconds since sight was lost, or since the beginning where there never was any; 0 in sight."""
+        if self._sight is None:
+            return 0.0
+        return max(self._clock.monotonic() - max(self._sight.until, self._began), 0.0)
 
     def answered(self, resource: str, at: float) -> bool:
         """A read of `resource` was answered with 200. True where sight came (back) with it; a gap that ends counts for every pool."""
@@ -101,8 +114,11 @@ class PoolsObserver:
 
     def see_pool(self, name: str, pool: MachinePool, at: float) -> None:
         """A pool as an answer or an event showed it."""
-        sight_at = self._sight_at(at)
-        self._put(views.see_pool(self._view(name, at), pool, at=at, sight_at=sight_at))
+        view = self._view(name, at)
+        if elsewhere.marked_by_another(view.pool, pool) and not self._marked_elsewhere:
+            self._marked_elsewhere = True
+            self._put_lifecycle()
+        self._put(views.see_pool(view, pool, at=at, sight_at=self._sight_at(at)))
 
     def see_lease(self, name: str, lease: Lease | None, at: float) -> None:
         """A Lease as an answer or an event showed it; None where it does not exist."""
@@ -121,13 +137,18 @@ class PoolsObserver:
 
     def unreadable(self, name: str, at: float, *, pool: bool) -> None:
         """One of the pool's objects can't be decoded: it is never marked while that is so."""
-        field = "pool_readable" if pool else "lease_readable"
-        self._put(msgspec.structs.replace(self._view(name, at), **{field: False}))
+        view = self._view(name, at)
+        lost = msgspec.structs.replace(view, pool_readable=False) if pool else views.lose_lease(view, sight_at=self._sight_at(at))
+        self._put(lost)
 
-    def settle(self) -> None:
-        """Judge orphans again, once both lists are in."""
-        for view in list(self._views.values()):
-            self._put(self._settled(view))
+    def pools_replaced(self) -> None:
+        """A list of pools is complete; with the first one it is known which Leases are orphans."""
+        if not self.pools_listed:
+            self.pools_listed = True
+            for view in list(self._views.values()):
+                self._put(self._settled(view))
+        for listed in self._list_subscribers:
+            listed()
 
     def _settled(self, view: PoolView) -> PoolView:
         """A lease without a pool is an orphan only once the list of pools is known."""
@@ -168,7 +189,7 @@ class PoolsObserver:
         if self._sight is None or self._grace_seconds is None:
             return
         lost = tuple((resource, max(self._sight.lost_at(resource), self._began)) for resource in self._sight.resources)
-        self._store.put(LIFECYCLE, (), LifecycleFacts(self._grace_seconds, self.largest_lease_seconds, lost))
+        self._store.put(LIFECYCLE, (), LifecycleFacts(self._grace_seconds, self.largest_lease_seconds, lost, self._marked_elsewhere))
 
 
 class MachinePoolSink:
@@ -186,9 +207,7 @@ class MachinePoolSink:
             self._observer.see_pool(key.name, pool, at)
         for key in undecodable:
             self._observer.unreadable(key.name, at, pool=True)
-        if not self._observer.pools_listed:
-            self._observer.pools_listed = True
-            self._observer.settle()
+        self._observer.pools_replaced()
 
     def changed(self, key: ObjectKey, obj: MachinePool, at: float) -> None:
         """ADDED or MODIFIED."""

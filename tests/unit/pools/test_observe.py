@@ -88,6 +88,10 @@ def test_a_reporting_pool_as_text() -> None:
         'lease_holder_conflict{machinepool="pool-a"} 0',
         'lease_orphaned{machinepool="pool-a"} 0',
         'silence_seconds{machinepool="pool-a"} 2.5',
+        'ready_without_lease{machinepool="pool-a"} 0',
+        'unready_but_renewed{machinepool="pool-a"} 0',
+        'never_reported{machinepool="pool-a"} 0',
+        'late_heartbeats_total{machinepool="pool-a"} 0',
         'lifecycle_marks_total{machinepool="pool-a"} 0',
         'state{machinepool="pool-a",state="Ready"} 1',
         'state{machinepool="pool-a",state="Pending"} 0',
@@ -98,6 +102,7 @@ def test_a_reporting_pool_as_text() -> None:
         'lifecycle_blind_seconds{resource="leases"} 0',
         'lifecycle_blind_seconds{resource="machinepools"} 0',
         "lifecycle_grace_too_short 0",
+        "lifecycle_elsewhere 0",
     ]
 
 

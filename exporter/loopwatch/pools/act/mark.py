@@ -18,9 +18,9 @@ from loopwatch.kube.resources import MACHINE_POOLS, ObjectKey
 from loopwatch.kube.transport import Transport
 from loopwatch.kube.write import Writer
 from loopwatch.pools.derive import conditions
-from loopwatch.pools.model import READY, STATUS_UNKNOWN, STATUS_UNKNOWN_MESSAGE
+from loopwatch.pools.model import LIFECYCLE_MANAGER, READY, STATUS_UNKNOWN, STATUS_UNKNOWN_MESSAGE
 
-FIELD_MANAGER: Final = "loopwatch-controller"
+FIELD_MANAGER: Final = LIFECYCLE_MANAGER
 
 
 class Marker:

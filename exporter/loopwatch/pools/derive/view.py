@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
+from loopwatch.pools.derive import beats
+from loopwatch.pools.derive.beats import Beats, lease_seconds
 from loopwatch.pools.derive.instants import same_instant
 from loopwatch.pools.model import READY_STATUSES, STATUS_UNKNOWN, Condition, Lease, MachinePool, ready_status
 
-ASSUMED_LEASE_SECONDS: Final = 40
-"""What a pool without a published lease duration is given (upstream's default for --heartbeat-lease-duration)."""
 TURNS_WINDOW_LEASES: Final = 3
 """Two holders that take turns twice within this many lease durations are both alive: a restart takes over once (case 15)."""
 
@@ -32,15 +32,16 @@ class HolderChange(msgspec.Struct, frozen=True):
 class PoolView(msgspec.Struct, frozen=True):
     """One pool, as this process has observed it.
 
-    Moments are monotonic seconds, but `silent_since`, which is read on the clock of sight (derive.sight). `pool` is None for a lease
-    whose pool does not exist; `readable` is False while either object can't be decoded: such a pool is shown as far as it is known, and
-    never marked. `lease_known` is False before any answer said whether there is a lease. `was_alive` is False for a pool that was Unknown
-    when it was first seen, until it makes progress.
+    Moments are monotonic seconds, but `silent_since` and those of `beats`, which are read on the clock of sight (derive.sight). `pool`
+    is None for a lease whose pool does not exist; `readable` is False while either object can't be decoded: such a pool is shown as far
+    as it is known, and never marked. `lease_known` is False before any answer said whether there is a lease. `was_alive` is False for a
+    pool that was Unknown when it was first seen, until it makes progress.
     """
 
     name: str
     first_seen_at: float
     silent_since: float
+    beats: Beats
     pool: MachinePool | None = None
     lease: Lease | None = None
     lease_known: bool = False
@@ -64,6 +65,11 @@ class PoolView(msgspec.Struct, frozen=True):
         return self.pool_readable and self.lease_readable
 
     @property
+    def exists(self) -> bool:
+        """True where there is such a pool, be it one that can't be decoded."""
+        return self.pool is not None or not self.pool_readable
+
+    @property
     def marked_unknown(self) -> bool:
         """True where Ready is Unknown already: there is nothing to write."""
         ready = self.pool.ready if self.pool else None
@@ -72,13 +78,22 @@ class PoolView(msgspec.Struct, frozen=True):
 
 def first_sight(name: str, *, at: float, sight_at: float, lease_known: bool = False) -> PoolView:
     """A pool never seen before: its silence starts at 0, whatever its objects' timestamps say. `lease_known`: it has none."""
-    return PoolView(name=name, lease_known=lease_known, first_seen_at=at, silent_since=sight_at, ready_changed_at=at, lease_changed_at=at)
+    return PoolView(
+        name=name,
+        lease_known=lease_known,
+        first_seen_at=at,
+        silent_since=sight_at,
+        beats=Beats(sight_at),
+        ready_changed_at=at,
+        lease_changed_at=at,
+    )
 
 
 def without_pool(view: PoolView, *, at: float, sight_at: float) -> PoolView:
     """The pool is gone (or was made again under its name): nothing of the old one counts, but what is known of the lease stays."""
     return msgspec.structs.replace(
         first_sight(view.name, at=at, sight_at=sight_at),
+        beats=beats.of_new_pool(view.beats, sight_at),
         lease=view.lease,
         lease_known=view.lease_known,
         lease_readable=view.lease_readable,
@@ -116,13 +131,20 @@ def see_lease(view: PoolView, lease: Lease | None, *, at: float, sight_at: float
         changes["ever_reported"] = True
     renewed = not same_instant(before.renew_time if before else None, lease.renew_time if lease else None)
     holder_before, holder = (before.holder if before else ""), (lease.holder if lease else "")
+    known = view.lease_known and view.lease_readable
+    changes["beats"] = beats.see(view.beats, lease, renewed=renewed, known=known, sight_at=sight_at)
     if renewed or holder != holder_before or (before is None) != (lease is None):
         changes["lease_changed_at"] = at
     if renewed and view.lease_known:
         changes |= {"silent_since": sight_at, "gap_spent": False, "was_alive": True}
     if lease is not None and holder_before and holder and holder != holder_before:
-        changes |= _handed_over(view, HolderChange(at, holder_before, holder), lease.duration_seconds)
+        changes |= _handed_over(view, HolderChange(at, holder_before, holder), lease_seconds(lease))
     return msgspec.structs.replace(view, **changes)
+
+
+def lose_lease(view: PoolView, *, sight_at: float) -> PoolView:
+    """There is a Lease, and it can't be decoded."""
+    return msgspec.structs.replace(view, lease_readable=False, beats=beats.lose(view.beats, sight_at))
 
 
 def is_ready_progress(before: Condition | None, after: Condition | None) -> bool:
@@ -141,21 +163,16 @@ def after_gap(view: PoolView, *, grace_seconds: float, sight_at: float) -> PoolV
     10 s: it has 40 s to be seen again. The second gap within the same silence leaves it as it is, or gaps that recur would hide a dead
     pool for ever.
     """
+    after = beats.after_gap(view.beats, sight_at)
     if view.gap_spent:
-        return view
-    left = min(published_seconds(view), grace_seconds)
+        return view if after is view.beats else msgspec.structs.replace(view, beats=after)
+    left = min(lease_seconds(view.lease), grace_seconds)
     earliest = sight_at - (grace_seconds - left)
-    return msgspec.structs.replace(view, gap_spent=True, silent_since=max(view.silent_since, earliest))
+    return msgspec.structs.replace(view, beats=after, gap_spent=True, silent_since=max(view.silent_since, earliest))
 
 
-def published_seconds(view: PoolView) -> float:
-    """The lease duration as published, else upstream's default; nonsense (below 1 s) counts as not published."""
-    published = view.lease.duration_seconds if view.lease else None
-    return published if published is not None and published > 0 else ASSUMED_LEASE_SECONDS
-
-
-def _handed_over(view: PoolView, change: HolderChange, duration_seconds: int | None) -> dict[str, object]:
-    last, window = view.last_change, TURNS_WINDOW_LEASES * (duration_seconds or ASSUMED_LEASE_SECONDS)
+def _handed_over(view: PoolView, change: HolderChange, seconds: float) -> dict[str, object]:
+    last, window = view.last_change, TURNS_WINDOW_LEASES * seconds
     turned = last is not None and (last.previous, last.current) == (change.current, change.previous) and change.at - last.at < window
     changes: dict[str, object] = {"holder_changes": view.holder_changes + 1, "last_change": change}
     if turned and last is not None:

@@ -19,6 +19,7 @@ class LifecycleFacts(msgspec.Struct, frozen=True):
     grace_seconds: float
     largest_lease_seconds: int
     lost_at: tuple[tuple[str, float], ...]
+    marked_elsewhere: bool = False
 
 
 _CONTROLLER: Final = (Component.CONTROLLER,)
@@ -49,6 +50,14 @@ LIFECYCLE: Final = Group(
             Kind.GAUGE,
             "1 where the grace period is not above the largest lease duration seen: a few missed heartbeats would mark a living pool.",
             lambda facts: int(facts.grace_seconds <= facts.largest_lease_seconds),
+            Authority.LEADER,
+            exposed_by=_CONTROLLER,
+        ),
+        Family[LifecycleFacts](
+            "loopwatch_machinepool_lifecycle_elsewhere",
+            Kind.GAUGE,
+            "1 from the moment at which this process saw another manager (managedFields) than our own write Unknown, until it ends.",
+            lambda facts: int(facts.marked_elsewhere),
             Authority.LEADER,
             exposed_by=_CONTROLLER,
         ),

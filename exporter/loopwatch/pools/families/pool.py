@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from loopwatch.metrics.family import Authority, Component, Family, Group, Kind, Label
-from loopwatch.metrics.values import IN_SIGHT, Samples, Since, Until
+from loopwatch.metrics.values import IN_SIGHT, CountOverdue, Overdue, Samples, Since, Until
+from loopwatch.pools.derive.beats import ASSUMED_LEASE_SECONDS
 from loopwatch.pools.derive.view import PoolView
 from loopwatch.pools.model import HEARTBEAT_RECEIVED, POOL_STATES, READY_STATUSES, RUNTIME_UNREACHABLE, STATUS_UNKNOWN, ready_status
 
@@ -78,6 +79,35 @@ def _lease_orphaned(view: PoolView) -> Samples:
 
 def _silence(view: PoolView) -> Samples:
     return Since(view.silent_since, IN_SIGHT) if view.pool and view.readable else None
+
+
+def _ready_without_lease(view: PoolView) -> Samples:
+    if view.pool is None or not view.readable or not view.lease_known:
+        return None
+    if ready_status(view.pool.ready) != "true":
+        return 0
+    beats = view.beats
+    return Overdue(beats.silent_since, ASSUMED_LEASE_SECONDS if beats.seconds is None else beats.seconds, IN_SIGHT)
+
+
+def _unready_but_renewed(view: PoolView) -> Samples:
+    if view.pool is None or not view.readable or not view.lease_known:
+        return None
+    beats = view.beats
+    if ready_status(view.pool.ready) == "true" or beats.renewed_at is None or beats.seconds is None:
+        return 0
+    return Until(beats.renewed_at + beats.seconds, IN_SIGHT)
+
+
+def _never_reported(view: PoolView) -> Samples:
+    return int(not view.ever_reported) if view.pool and view.readable and view.lease_known else None
+
+
+def _late_heartbeats(view: PoolView) -> Samples:
+    if view.pool is None:
+        return None
+    beats, after = view.beats, view.beats.late_after
+    return beats.late if after is None else CountOverdue(beats.late, beats.silent_since, after, IN_SIGHT)
 
 
 def _marks(view: PoolView) -> Samples:
@@ -190,6 +220,37 @@ POOL: Final = Group(
             "Seconds without progress (Lease renewed, or Ready changed), counted only in sight: what the lifecycle decides from.",
             _silence,
             Authority.LEADER,
+            exposed_by=(Component.CONTROLLER,),
+        ),
+        Family(
+            "loopwatch_machinepool_ready_without_lease",
+            Kind.GAUGE,
+            "1 while Ready is True and the Lease stood still, in sight, for longer than its duration (40 s where none is published).",
+            _ready_without_lease,
+            Authority.LEADER,
+            exposed_by=(Component.CONTROLLER,),
+        ),
+        Family(
+            "loopwatch_machinepool_unready_but_renewed",
+            Kind.GAUGE,
+            "1 while Ready is not True and the Lease's last renewal, seen by this process, is no older in sight than its duration.",
+            _unready_but_renewed,
+            Authority.LEADER,
+            exposed_by=(Component.CONTROLLER,),
+        ),
+        Family(
+            "loopwatch_machinepool_never_reported",
+            Kind.GAUGE,
+            "1 for a pool that had neither a Lease nor a Ready condition since this process first saw it.",
+            _never_reported,
+            Authority.LEADER,
+        ),
+        Family(
+            "loopwatch_machinepool_late_heartbeats_total",
+            Kind.COUNTER,
+            "Silences of the Lease, in sight, over 0.75 of its duration: each once, as it gets so long, whether it ends then or never.",
+            _late_heartbeats,
+            Authority.COUNTER,
             exposed_by=(Component.CONTROLLER,),
         ),
         Family(
