@@ -26,6 +26,8 @@ def render(settings: RbacSettings) -> str:
         prefix=settings.name_prefix,
         service_account=settings.service_account or "",
         pool=settings.machine_pool_name or "",
+        election_lease=settings.leader_elect_resource_name,
+        election_namespace=settings.leader_elect_resource_namespace or "",
     )
     subjects = list(Subject) if settings.process is None else [settings.process]
     texts = settings_as_texts(settings)
@@ -40,7 +42,7 @@ def settings_as_texts(settings: RbacSettings) -> Mapping[str, str]:
         "mode": settings.mode.value,
         "no-act": _boolean(value=not settings.act),
         "metrics-auth": settings.metrics_auth.value,
-        "leader-elect": _boolean(value=True),
+        "leader-elect": _boolean(value=settings.leader_elect),
         "machines": _boolean(value=True),
         "events": _boolean(value=True),
     }

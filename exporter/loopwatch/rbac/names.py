@@ -9,8 +9,6 @@ from loopwatch.rbac.model import Named, Scope
 from loopwatch.settings.kinds import dns_subdomain_problem
 from loopwatch.settings.model import Subject
 
-ELECTION_LEASE = "loopwatch-controller"
-
 
 class NamesError(Exception):
     """The names can't be used; the text says which flag mends it."""
@@ -24,7 +22,7 @@ class Names:
     prefix: str = "loopwatch"
     service_account: str = ""
     pool: str = ""
-    election_lease: str = ELECTION_LEASE
+    election_lease: str = "loopwatch-controller"
     election_namespace: str = ""
 
     def of_roles(self, subject: Subject) -> str:

@@ -1,19 +1,20 @@
-"""The settings of the controller's election and of its second cluster. Names and defaults of election are those of every Kubernetes component."""
+"""The settings of the controller's election and of its second cluster.
+
+Names and defaults of election are those of every Kubernetes component.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from loopwatch.election import checks
 from loopwatch.settings.kinds import Kind, dns_subdomain_problem
 from loopwatch.settings.model import Command
 from loopwatch.settings.setting import Setting, Topic
 
 _CONTROLLER = (Command.CONTROLLER,)
+_CONTROLLER_AND_RBAC = (Command.CONTROLLER, Command.RBAC)
 UPSTREAM = "every Kubernetes component"
 
 
-def _duration(name: str, default: str, help_text: str, check: Callable[[float], str]) -> Setting:
+def _duration(name: str, default: str, help_text: str) -> Setting:
     return Setting(
         name=f"leader-elect-{name}",
         kind=Kind.DURATION,
@@ -21,7 +22,6 @@ def _duration(name: str, default: str, help_text: str, check: Callable[[float], 
         topic=Topic.ELECTION,
         default=default,
         range="> 0",
-        check=check,
         help=help_text,
         upstream=UPSTREAM,
     )
@@ -31,7 +31,7 @@ ELECTION_ROWS = (
     Setting(
         name="leader-elect",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_RBAC,
         topic=Topic.ELECTION,
         default="true",
         help="Elect one of several replicas that acts; the others watch and expose. Never contends with --no-act.",
@@ -41,24 +41,21 @@ ELECTION_ROWS = (
         "lease-duration",
         "15s",
         "How long the others wait, after the leader's last renewal that they saw, before one of them takes over.",
-        checks.lease_duration_problem,
     ),
     _duration(
         "renew-deadline",
         "10s",
         "How long a leader acts after the sending of its last renewal that succeeded.",
-        checks.renew_deadline_problem,
     ),
     _duration(
         "retry-period",
         "2s",
         "How long to wait between two rounds of election; jitter makes it shorter, never longer.",
-        checks.retry_period_problem,
     ),
     Setting(
         name="leader-elect-resource-name",
         kind=Kind.TEXT,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_RBAC,
         topic=Topic.ELECTION,
         default="loopwatch-controller",
         check=dns_subdomain_problem,
@@ -68,10 +65,10 @@ ELECTION_ROWS = (
     Setting(
         name="leader-elect-resource-namespace",
         kind=Kind.TEXT,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_RBAC,
         topic=Topic.ELECTION,
         check=dns_subdomain_problem,
-        help="The namespace of that Lease, in the cluster that the pod runs in, else in --kubeconfig's. Unset: the pod's own, else default.",
+        help="The namespace of that Lease, in the pod's own cluster, else in --kubeconfig's. Unset: the pod's own, else default.",
         upstream=UPSTREAM,
     ),
     Setting(

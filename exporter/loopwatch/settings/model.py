@@ -116,7 +116,7 @@ class DemoSettings:
 class RbacSettings:
     """`loopwatch rbac`. None for `process` is everybody's; None for `service_account` is a name made of the prefix.
 
-    `mode`, `act` and `metrics_auth` are what the process will be started with: what it does not use, it is given no right to.
+    The settings from `mode` on are what the process will be started with: what it does not use, it is given no right to.
     """
 
     command: ClassVar[Command] = Command.RBAC
@@ -128,4 +128,7 @@ class RbacSettings:
     name_prefix: str = "loopwatch"
     mode: Mode = Mode.AUTO
     act: bool = True
+    leader_elect: bool = True
+    leader_elect_resource_name: str = "loopwatch-controller"
+    leader_elect_resource_namespace: str | None = None
     metrics_auth: MetricsAuth = MetricsAuth.NONE
