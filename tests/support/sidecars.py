@@ -9,8 +9,6 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
-
 from loopwatch.clock import Clock
 from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, ObjectKey
 from loopwatch.metrics.values import Moment
@@ -47,11 +45,12 @@ class Machinepoollet:
 class Beside:
     """One sidecar, with the runtime and the machinepoollet that are its own."""
 
-    def __init__(self, world: World, client: str, settings: SidecarSettings, clock: Clock, number: int) -> None:
+    def __init__(
+        self, world: World, client: str, settings: SidecarSettings, clock: Clock, number: int, runtime: MemoryRuntime | None = None
+    ) -> None:
         self.client = client
         self.machinepoollet = Machinepoollet()
-        self.runtime = MemoryRuntime(clock)
-        self.probed_at: list[float] = []
+        self.runtime = runtime or MemoryRuntime(clock)
         self.uuid = uuid.UUID(int=number, version=4)
         answers = None if settings.machinepoollet_healthz is None else self.machinepoollet.answers
         transport = SandboxTransport(world.api, client=client)
@@ -125,11 +124,11 @@ class World:
         """Seconds since the world began."""
         return self.clock.monotonic() - self.began
 
-    def sidecar(self, mode: Mode = Mode.AUTO, *, client: str = "", **settings: Any) -> Beside:
+    def sidecar(self, mode: Mode = Mode.AUTO, *, runtime: MemoryRuntime | None = None, **settings: Any) -> Beside:
         """A sidecar that has not started yet; its settings are the defaults but for what is given."""
         number = len(self._sidecars) + 1
         chosen = SidecarSettings(machine_pool_name=POOL, mode=mode, **settings)
-        made = Beside(self, client or f"sidecar-{number}", chosen, self.clock, number)
+        made = Beside(self, f"sidecar-{number}", chosen, self.clock, number, runtime)
         self._sidecars.append(made)
         return made
 
@@ -271,8 +270,3 @@ UNKNOWN = ready_of("Unknown", "MachinePoolStatusUnknown", "machinepoollet stoppe
 def sent(records: list[Record], began: float) -> list[float]:
     """When each request was sent, in seconds since `began`."""
     return [round(record.at - began, 3) for record in records]
-
-
-def json_of(value: Any) -> str:
-    """For messages of failed assertions."""
-    return msgspec.json.encode(value).decode()

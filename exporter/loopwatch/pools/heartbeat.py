@@ -128,9 +128,9 @@ class Heartbeat:
             await self._clock.sleep(ticks.after(now) - now)
 
     async def _probe_once(self) -> ProbeResult:
-        """A probe bounds itself; the interval stands behind it."""
+        """A probe bounds itself; a bound half-way from its timeout to the next tick stands behind it."""
         try:
-            async with asyncio.timeout(self._interval_seconds):
+            async with asyncio.timeout((self._status_timeout_seconds + self._interval_seconds) / 2):
                 return await self._probe.status(self._status_timeout_seconds)
         except TimeoutError:
             return deadline_exceeded()

@@ -153,6 +153,14 @@ def test_stillness_before_the_machinepoollet_answered_does_not_count() -> None:
     assert watch(duty, lease_of(MACHINEPOOLLET), 40, 50).state is State.REPORTING
 
 
+def test_another_holder_ends_the_stillness_though_the_renew_time_stays() -> None:
+    duty = watch(vouched(), lease_of(OTHER_SIDECAR), 0, 10)
+    taken = pools.lease(renew_time=pools.renewal(0), holder="pool-a_third", **{HOLDER_ANNOTATION: "pool-a_third"})
+    duty = watch(duty, taken, 15, 25, 35)
+    assert duty.state is State.STANDBY
+    assert watch(duty, taken, 45).state is State.REPORTING
+
+
 def test_time_out_of_sight_is_no_stillness() -> None:
     duty = watch(vouched(), lease_of(MACHINEPOOLLET), 0, 100)
     assert duty.state is State.WAITING, "of the 100 s only the first 10 were in sight"
@@ -254,7 +262,7 @@ def test_whoever_renews_a_lease_without_a_holder_is_no_sidecar() -> None:
     ],
     ids=["not vouched", "auto", "reporting", "stopped", "no pool", "no lease, pool unknown", "report", "observe", "standby"],
 )
-def test_the_lease_is_kept_in_sight_only_where_it_decides(duty: Duty, watches: bool) -> None:  # noqa: FBT001 - a table of cases
+def test_the_lease_is_kept_in_sight_only_where_it_decides(duty: Duty, watches: bool) -> None:
     assert duty.watching is watches
     assert (duties.look_at(duty) < duties.NOT_AT_ALL) is watches
 

@@ -105,7 +105,7 @@ async def test_a_moment_that_has_passed_is_not_waited_for() -> None:
     ("candidate", "known", "older"),
     [("9", "10", True), ("10", "9", False), ("10", "10", False), ("", "10", False), ("9", "", False), ("abc", "10", False)],
 )
-def test_only_whole_numbers_can_be_told_older(candidate: str, known: str, older: bool) -> None:  # noqa: FBT001 - a table of cases
+def test_only_whole_numbers_can_be_told_older(candidate: str, known: str, older: bool) -> None:
     assert is_older(candidate, known) is older
 
 
@@ -136,5 +136,5 @@ def test_each_end_of_a_write_is_one_result(error: ApiError | TransportError, res
         (TransportError("reset"), False),
     ],
 )
-def test_only_a_404_about_the_object_itself_says_that_it_is_missing(error: ApiError | TransportError, missing: bool) -> None:  # noqa: FBT001 - a table of cases
+def test_only_a_404_about_the_object_itself_says_that_it_is_missing(error: ApiError | TransportError, missing: bool) -> None:
     assert says_missing(error, ObjectKey("ironcore-machinepool-lease", "pool-a")) is missing

@@ -285,6 +285,36 @@ async def test_nothing_is_sent_once_the_duty_ended_between_read_and_write() -> N
 
 
 @stepped
+async def test_no_attempt_follows_once_the_duty_ended() -> None:
+    def answer(_: Request) -> Reply:
+        parts.standing.machinepoollet(answered=False)
+        parts.standing.machinepoollet(answered=False)
+        return refused(500)
+
+    parts = Parts(answer)
+    parts.see_pool()
+    parts.see_lease(holder=US)
+    await parts.beat()
+    assert parts.methods() == ["PATCH"]
+
+
+@stepped
+async def test_a_watch_that_an_answer_has_overtaken_is_not_believed() -> None:
+    parts = Parts(lambda _: ok(ours("12")))
+    parts.see_pool()
+    parts.see_lease(holder=US)
+    await parts.beat()
+    past = pools.raw_lease(POOL, holder="pool-a_poollet", renew_time=pools.renewal(1))
+    past["metadata"]["resourceVersion"] = "11"
+    parts.see_change(past)
+    assert parts.standing.lease is not None
+    assert parts.standing.lease.holder == US
+    past["metadata"]["resourceVersion"] = "13"
+    parts.see_change(past)
+    assert parts.standing.lease.holder == "pool-a_poollet"
+
+
+@stepped
 async def test_a_read_that_the_watch_has_overtaken_is_not_believed() -> None:
     parts = Parts(lambda _: ok(ours()))
     parts.see_pool()

@@ -172,7 +172,7 @@ conditions = st.none() | st.builds(
 def test_a_write_is_due_only_where_it_would_change_something(
     outcome: Outcome,
     published: Condition | None,
-    news: bool,  # noqa: FBT001 - hypothesis draws it
+    news: bool,
     wrote_at: float,
     generation: int,
 ) -> None:

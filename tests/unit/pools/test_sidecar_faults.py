@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from loopwatch.iri.probe import ProbeResult
 from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS
 from loopwatch.sandbox.faults import Forbid, Hang, Latency, LoseAnswer, Respond, Silence, Unauthorized
+from loopwatch.sandbox.runtime import MemoryRuntime
 from loopwatch.sandbox.runtime.behaviours import Hang as RuntimeHangs
 from loopwatch.sandbox.runtime.behaviours import Ok
 from loopwatch.settings.model import Mode
@@ -56,6 +60,27 @@ async def test_a_hung_runtime_delays_no_renewal() -> None:
         await sidecar.runtime.behave(RuntimeHangs())
         await here.until(65)
         assert sent(sidecar.requests("patch", "leases"), here.began) == [10, 20, 30, 40, 50, 60]
+
+
+class Deaf(MemoryRuntime):
+    """A probe that breaks its promise to end by its timeout."""
+
+    async def status(self, timeout_seconds: float) -> ProbeResult:
+        """Never."""
+        del timeout_seconds
+        self.status_calls += 1
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+@stepped
+async def test_a_probe_that_never_ends_is_given_up_before_the_next_tick() -> None:
+    async with world() as here:
+        sidecar = here.sidecar(runtime=Deaf(here.clock))
+        sidecar.start()
+        await here.until(65)
+        assert sidecar.runtime.status_calls == 7
+        assert sidecar.value("loopwatch_heartbeat_probes_total", code="DeadlineExceeded") == 6
 
 
 @stepped

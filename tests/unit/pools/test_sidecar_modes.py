@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from loopwatch.kube.resources import LEASES
-from loopwatch.sandbox.faults import Hang, Silence
+from loopwatch.sandbox.faults import Hang, Respond, Silence
 from loopwatch.settings.model import Mode
 from tests.support.sidecars import LEASE_KEY, POOL, World, sent, world
 from tests.support.stepped import stepped
@@ -103,6 +103,35 @@ async def test_auto_that_can_not_watch_keeps_the_lease_in_sight_by_one_get_an_in
         here.put_lease(MACHINEPOOLLET)
         await here.passes(20)
         assert sidecar.state == "observing", "the renewal was seen by a GET alone"
+
+
+@stepped
+async def test_a_look_that_is_refused_comes_again_no_sooner_than_retry_after() -> None:
+    async with world() as here:
+        here.put_lease(MACHINEPOOLLET)
+        here.fault(Silence(), verb="watch", resource="leases")
+        sidecar = here.started()
+        await here.until(5)
+        async with here.suffering(Respond(429, retry_after_seconds=30), verb="get", resource="leases"):
+            await here.until(75)
+        assert sent(sidecar.requests("get", "leases"), here.began) == [10, 40, 70]
+
+
+@stepped
+async def test_a_takeover_waits_for_no_tick() -> None:
+    async with world() as here:
+        here.put_lease(MACHINEPOOLLET)
+        sidecar = here.sidecar()
+        sidecar.machinepoollet.up = False
+        sidecar.start()
+        await here.until(2.5)
+        sidecar.machinepoollet.up = True
+        await here.until(8)
+        lease = here.lease()
+        assert lease is not None
+        here.api.put_object(LEASES, {**lease, "metadata": {**lease["metadata"], "labels": {"touched": "by-hand"}}})
+        await here.until(30)
+        assert sent(sidecar.writes(), here.began)[0] == 23, "two intervals after the machinepoollet's first answer at 3 s"
 
 
 @stepped
@@ -258,7 +287,7 @@ async def test_auto_watches_the_lease_from_the_machinepoollet_s_first_answer_on(
 
 @pytest.mark.parametrize("hangs", [False, True])
 @stepped
-async def test_lease_and_ready_stop_after_two_unanswered_ticks_and_go_on_with_the_next_answer(hangs: bool) -> None:  # noqa: FBT001 - a table of cases
+async def test_lease_and_ready_stop_after_two_unanswered_ticks_and_go_on_with_the_next_answer(hangs: bool) -> None:
     async with world() as here:
         sidecar = here.started()
         await here.until(15)

@@ -135,7 +135,7 @@ def still_at(duty: Duty, at: float) -> float:
     if not duty.watching or not duty.sight.known:
         return NOT_AT_ALL
     moment = at + duty.still_seconds_needed - lease_sight.still_for(duty.sight, at)
-    return moment if at < moment < duty.sight.in_sight_until else NOT_AT_ALL
+    return moment if moment < duty.sight.in_sight_until else NOT_AT_ALL
 
 
 def why(duty: Duty) -> str:
