@@ -35,6 +35,7 @@ from loopwatch.pools.families.pool import POOL
 from loopwatch.pools.heartbeat import Heartbeat, MachinepoolletAnswers
 from loopwatch.pools.model import Lease, MachinePool, decode_lease, decode_machine_pool
 from loopwatch.pools.observe import PoolsObserver
+from loopwatch.pools.placement import Placement
 from loopwatch.pools.sinks import AnnouncingSink
 from loopwatch.pools.standing import Standing
 from loopwatch.pools.tally import Tally
@@ -72,6 +73,7 @@ class Sidecar:
         self.store = Store(*catalogue.groups(Component.SIDECAR))
         self.health = Health(Loops(clock), Readiness(POOLS_LISTED, LEASES_LISTED))
         self.observer = PoolsObserver(self.store, POOL, clock)
+        self.placement = Placement(self.store, self.observer, counts_machines=False)
         tally = Tally(self.store, name)
         duty = duties.begin(settings.mode, self.identity, interval, ask_machinepoollet=machinepoollet_answers is not None, at=now)
         report = ready.begin(now, settings.runtime_start_grace_seconds)

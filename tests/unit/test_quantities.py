@@ -64,7 +64,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("text", [*WORDS, "", " ", "1 ", " 1", "1 Ki", "1\n", "9" * (LONGEST + 1)])
+@pytest.mark.parametrize("text", [*WORDS, "١", "", " ", "1 ", " 1", "1 Ki", "1\n", "9" * (LONGEST + 1)])
 def test_what_kubernetes_refuses_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(ValueError, match="is no quantity; Kubernetes takes"):
         parse(text)

@@ -23,10 +23,10 @@ _NEVER_SEEN: Final = object()
 
 
 class Placement:
-    """Of every pool that the observer sees. `stale_seconds`: how old the last word about Machines may be; without it there is no watch."""
+    """Of every pool that the observer sees; the sink of the Machines' reflector, where `counts_machines`."""
 
-    def __init__(self, store: Store, observer: PoolsObserver, *, stale_seconds: float | None = None) -> None:
-        self._store, self._observer, self._stale_seconds = store, observer, stale_seconds
+    def __init__(self, store: Store, observer: PoolsObserver, *, counts_machines: bool) -> None:
+        self._store, self._observer, self._counts_machines = store, observer, counts_machines
         self._book = MachineBook()
         self._pools: dict[str, MachinePool | None] = {}
         self._offers: dict[str, Offer] = {}
@@ -35,10 +35,12 @@ class Placement:
         observer.subscribe(self._pool_changed)
         observer.subscribe_lists(self._put_machines)
 
-    def heard(self, last_contact_at: float | None, now: float) -> None:
-        """When the API last said anything about Machines: to be told every few seconds."""
-        if self._stale_seconds is not None and last_contact_at is not None:
-            self._show(fresh=now - last_contact_at <= self._stale_seconds)
+    def show_machines(self, *, fresh: bool) -> None:
+        """Show the Machines that are known, or nothing of them where it is too long ago that the API said so."""
+        if fresh is not self._fresh:
+            self._fresh = fresh
+            self._put(self._pools)
+            self._put_machines()
 
     def replaced(self, objects: Mapping[ObjectKey, Machine], undecodable: frozenset[ObjectKey], at: float) -> None:
         """A complete list; of those that can't be decoded nothing is known."""
@@ -49,7 +51,7 @@ class Placement:
             moved |= self._pools.keys()
         self._put(moved)
         self._put_machines()
-        self._show(fresh=True)
+        self.show_machines(fresh=True)
 
     def changed(self, key: ObjectKey, obj: Machine, at: float) -> None:
         """ADDED or MODIFIED."""
@@ -89,12 +91,6 @@ class Placement:
         self._store.drop(PLACEMENT, (name,))
         self._put_machines()
 
-    def _show(self, *, fresh: bool) -> None:
-        if fresh is not self._fresh:
-            self._fresh = fresh
-            self._put(self._pools)
-            self._put_machines()
-
     def _moved(self, pools: tuple[str, ...]) -> None:
         self._put(pools)
         if any(name == UNBOUND or name not in self._pools for name in pools):
@@ -109,7 +105,7 @@ class Placement:
                 self._store.put(PLACEMENT, (name,), PlacementFacts(offer, machines))
 
     def _put_machines(self) -> None:
-        if self._stale_seconds is None:
+        if not self._counts_machines:
             return
         if not (self._listed and self._fresh):
             self._store.drop(MACHINES, ())

@@ -42,6 +42,14 @@ CONTROLLER_ROWS = (
         help="How many pools are marked Unknown in a second at most, when many fall silent at once.",
     ),
     Setting(
+        name="machines",
+        kind=Kind.BOOLEAN,
+        commands=_CONTROLLER,
+        topic=Topic.LIFECYCLE,
+        default="true",
+        help="Watch Machines too, for the series that tell how many each pool holds, and in what state. false: those are absent.",
+    ),
+    Setting(
         name="no-act",
         kind=Kind.BOOLEAN,
         commands=_CONTROLLER_AND_RBAC,

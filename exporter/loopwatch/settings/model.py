@@ -92,6 +92,7 @@ class ControllerSettings(CommonSettings):
     machine_pool_lifecycle_grace_period_seconds: float = 50.0
     mark_never_reported: bool = True
     mark_rate: int = 250
+    machines: bool = True
     lease_kubeconfig: str | None = None
     leader_elect: bool = True
     leader_elect_lease_duration_seconds: int = 15
