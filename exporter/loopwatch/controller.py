@@ -6,13 +6,14 @@ Wiring only: it builds the parts, hands them to each other and keeps them runnin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from loopwatch import catalogue
+from loopwatch import catalogue, leadership
 from loopwatch.clock import Clock, SystemClock
-from loopwatch.election.families import LEADER_ELECTION, LeadershipFacts
+from loopwatch.election.elector import Change
 from loopwatch.kube import connection as connections
 from loopwatch.kube import families as reflector_families
 from loopwatch.kube.read import Reader
@@ -28,35 +29,54 @@ from loopwatch.pools.act.mark import Marker
 from loopwatch.pools.confirm import Confirmation
 from loopwatch.pools.families.pool import POOL, SILENCE
 from loopwatch.pools.lifecycle import Lifecycle, Rules
+from loopwatch.pools.machine_watch import MachineWatch
 from loopwatch.pools.model import Lease, MachinePool, decode_lease, decode_machine_pool
 from loopwatch.pools.observe import PoolsObserver
+from loopwatch.pools.placement import Placement
 from loopwatch.pools.sightkeeper import QUIET_FRACTION, SightKeeper
-from loopwatch.settings.model import ControllerSettings
+from loopwatch.settings.model import ControllerSettings, MetricsAuth
 from loopwatch.signals import until_stopped
 from loopwatch.web.health import Health, Loops, Readiness
+from loopwatch.web.protection import Protection, judge_for, load_certificate
 from loopwatch.web.server import Server
 
 WRITE_FRACTION: Final = 0.1
 """What a mark, or one of the reads that confirm it, may take: 5 s with the default grace of 50 s."""
+POOLS_LISTED: Final = "machinepools listed"
+LEASES_LISTED: Final = "leases listed"
 PATIENCE: Final = 3
 """A loop of this process counts as stuck after that many of the longest turns it may take."""
 
 
-class Controller:
-    """One controller on one API server. `run` ends only when cancelled; a fault of the API never ends it."""
+class Clusters(NamedTuple):
+    """The API servers of a controller: of the pools, of their Leases, and its own (election, who may scrape). They may all be one."""
 
-    def __init__(self, settings: ControllerSettings, transport: Transport, clock: Clock, times: ReflectorTimes | None = None) -> None:
+    pools: Transport
+    leases: Transport
+    own: Transport
+
+    @classmethod
+    def one(cls, transport: Transport) -> Clusters:
+        """The usual case."""
+        return cls(transport, transport, transport)
+
+
+class Controller:
+    """One controller. `run` ends only when cancelled; a fault of an API never ends it, nor does losing the lead."""
+
+    def __init__(self, settings: ControllerSettings, clusters: Clusters, clock: Clock, times: ReflectorTimes | None = None) -> None:
         grace = settings.machine_pool_lifecycle_grace_period_seconds
         self._settings, self._clock, self._grace = settings, clock, grace
         self.store = Store(*catalogue.groups(Component.CONTROLLER))
-        self.health = Health(Loops(clock), Readiness("machinepools listed", "leases listed"))
+        self.health = Health(Loops(clock), Readiness(POOLS_LISTED, LEASES_LISTED))
         self.observer = PoolsObserver(self.store, POOL, clock, grace_seconds=grace)
-        self._reader = Reader(transport, clock)
+        self.elector = leadership.elector(settings, clusters.own, clock, self.health.loops, self._lead_changed)
+        self._readers = {observe.MACHINE_POOLS: Reader(clusters.pools, clock), observe.LEASES: Reader(clusters.leases, clock)}
         self._pool_sight = self._sight_keeper(observe.MACHINE_POOLS)
         self._lease_sight = self._sight_keeper(observe.LEASES)
         times = times or ReflectorTimes()
         self.pools: Reflector[MachinePool] = Reflector(
-            self._reader,
+            self._readers[observe.MACHINE_POOLS],
             MACHINE_POOLS,
             self.observer.machine_pools,
             decode_machine_pool,
@@ -65,7 +85,7 @@ class Controller:
             on_answer=self._pool_sight.answered,
         )
         self.leases: Reflector[Lease] = Reflector(
-            self._reader,
+            self._readers[observe.LEASES],
             LEASES,
             self.observer.leases,
             decode_lease,
@@ -74,26 +94,54 @@ class Controller:
             times=times,
             on_answer=self._lease_sight.answered,
         )
-        self.lifecycle = self._lifecycle(transport)
-        self.store.put(LEADER_ELECTION, (), LeadershipFacts(leading=settings.act))
-        reflector_families.install(self.store, (self.pools, self.leases))
+        self.lifecycle = self._lifecycle(clusters.pools)
+        leadership.expose(self.store, self.elector, acts=settings.act)
+        self.placement = Placement(self.store, self.observer, counts_machines=settings.machines)
+        self.machines: MachineWatch | None = None
+        if settings.machines:
+            self.machines = MachineWatch(self._readers[observe.MACHINE_POOLS], self.placement, clock, times)
+        watched = (self.pools, self.leases) if self.machines is None else (self.pools, self.leases, self.machines.reflector)
+        reflector_families.install(self.store, watched)
         self._too_short = False
 
     async def run(self) -> None:
-        """Watch, keep sight, decide."""
+        """Watch, keep sight, elect, decide."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.pools.run(), name="watch machinepools")
             tasks.create_task(self.leases.run(), name="watch leases")
+            if self.machines is not None:
+                tasks.create_task(self.machines.run(), name="watch machines")
             tasks.create_task(self._pool_sight.run(), name="sight of machinepools")
             tasks.create_task(self._lease_sight.run(), name="sight of leases")
-            tasks.create_task(self.lifecycle.run(), name="lifecycle")
+            tasks.create_task(self._lead_and_decide(), name="lead and decide")
+
+    def leading(self) -> bool:
+        """Whether this process may write at this moment."""
+        return self._settings.act and (self.elector is None or self.elector.leading())
+
+    async def _lead_and_decide(self) -> None:
+        """The Lease is let go only once the writers have stopped: another process may lead at once."""
+        if self.elector is None:
+            await self.lifecycle.run()
+            return
+        deciding = asyncio.create_task(self.lifecycle.run(), name="lifecycle")
+        electing = asyncio.create_task(self.elector.run(), name="election")
+        try:
+            await asyncio.wait((deciding, electing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (deciding, electing):
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        for task in (deciding, electing):
+            if not task.cancelled():
+                task.result()
 
     def _lifecycle(self, transport: Transport) -> Lifecycle:
         timeout = self._grace * WRITE_FRACTION
         confirmation = Confirmation(
             self.observer,
-            self._reader,
-            self._reader,
+            self._readers[observe.MACHINE_POOLS],
+            self._readers[observe.LEASES],
             self._clock,
             timeout_seconds=timeout,
             reopen_pools=self.pools.reopen,
@@ -104,12 +152,16 @@ class Controller:
             self.observer,
             self.store,
             confirmation,
-            Marker(transport, self._clock, timeout_seconds=timeout),
+            Marker(transport, self._clock, timeout_seconds=min(timeout, leadership.act_timeout_seconds(self._settings))),
             self._clock,
             Rules(self._grace, self._settings.mark_never_reported, self._settings.mark_rate),
-            leading=lambda: self._settings.act,
+            leading=self.leading,
             turned=loop.turn,
         )
+
+    def _lead_changed(self, change: Change) -> None:
+        get_logger().info("this controller leads" if change.leading else "this controller no longer leads", because=change.reason)
+        self.lifecycle.reconsider()
 
     def _sight_keeper(self, resource: str) -> SightKeeper:
         kind, namespace = (LEASES, LEASE_NAMESPACE) if resource == observe.LEASES else (MACHINE_POOLS, "")
@@ -122,7 +174,7 @@ class Controller:
 
         return SightKeeper(
             kind,
-            self._reader,
+            self._readers[resource],
             self._clock,
             grace_seconds=self._grace,
             namespace=namespace,
@@ -135,9 +187,16 @@ class Controller:
             self.lifecycle.reconsider()
 
     def _each_pool_turn(self) -> None:
-        """Readiness, and the warning about the setting, are looked at where a turn comes every few seconds anyway."""
+        """What needs a look every few seconds: readiness, the warning about the setting, the leader without sight."""
         if self.observer.pools_listed:
-            self.health.readiness.met("machinepools listed")
+            self.health.readiness.met(POOLS_LISTED)
+        self._warn_of_short_grace()
+        if self.elector is not None and self.observer.blind_seconds() >= self._grace:
+            gave_up = self.elector.give_up(self._settings.leader_elect_lease_duration_seconds)
+            if gave_up:
+                get_logger().warning("a leader without sight for a whole grace period gives the lead up", grace_seconds=self._grace)
+
+    def _warn_of_short_grace(self) -> None:
         largest = self.observer.largest_lease_seconds
         too_short = self._grace <= largest
         if too_short and not self._too_short:
@@ -152,7 +211,7 @@ class Controller:
     def _each_lease_turn(self) -> None:
         """End a lease watch that has brought nothing for two fifths of the grace though a pool lives: it may be half-open."""
         if self.observer.leases_listed:
-            self.health.readiness.met("leases listed")
+            self.health.readiness.met(LEASES_LISTED)
         last = self.leases.stats.last_event_at
         if last is not None and self._clock.monotonic() - last > self._grace * QUIET_FRACTION and self._some_pool_lives():
             self.leases.reopen()
@@ -170,15 +229,33 @@ class Controller:
 async def run(settings: ControllerSettings, clock: Clock | None = None) -> None:
     """The process: connect, listen, run until SIGTERM or SIGINT. ConfigError and ListenError are the user's to mend."""
     clock = clock or SystemClock()
-    kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
-    wanted = connections.ConnectionSettings(component="controller", kubeconfig=kubeconfig, context=settings.context or "")
-    transport = await connections.connect(wanted, clock)
-    try:
-        controller = Controller(settings, transport, clock)
+    certificate = load_certificate(settings, clock)
+    async with contextlib.AsyncExitStack() as stack:
+        clusters = await _clusters(settings, stack, clock)
+        controller = Controller(settings, clusters, clock)
         lag = process.install(controller.store, Component.CONTROLLER, clock)
-        server = Server(controller.store, controller.health, now=controller.observer.moment)
-        async with server.listening(settings.listen_host, settings.listen_port) as port:
-            get_logger().info("controller runs", port=port, acts=settings.act)
-            await until_stopped(controller.run(), lag.run())
-    finally:
-        await transport.close()
+        protection = Protection(judge_for(settings, clusters.own, clock), certificate)
+        server = Server(controller.store, controller.health, now=controller.observer.moment, protection=protection)
+        port = await stack.enter_async_context(server.listening(settings.listen_host, settings.listen_port))
+        get_logger().info("controller runs", port=port, acts=settings.act, elects=controller.elector is not None)
+        await until_stopped(controller.run(), lag.run(), *protection.work())
+
+
+async def _clusters(settings: ControllerSettings, stack: contextlib.AsyncExitStack, clock: Clock) -> Clusters:
+    """Connect to what the settings name: the pools' cluster; the Leases', where it is another; the pod's own."""
+
+    async def connect(kubeconfig: str | None, context: str) -> Transport:
+        path = Path(kubeconfig) if kubeconfig else None
+        wanted = connections.ConnectionSettings(component="controller", kubeconfig=path, context=context)
+        transport = await connections.connect(wanted, clock)
+        stack.push_async_callback(transport.close)
+        return transport
+
+    pools = await connect(settings.kubeconfig, settings.context or "")
+    leases = await connect(settings.lease_kubeconfig, "") if settings.lease_kubeconfig else pools
+    where = leadership.own_cluster()
+    if where is None or not (leadership.elects(settings) or settings.metrics_auth is MetricsAuth.KUBERNETES):
+        return Clusters(pools, leases, pools)
+    own = await connections.connect(where, clock)
+    stack.push_async_callback(own.close)
+    return Clusters(pools, leases, own)

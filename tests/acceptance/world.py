@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from loopwatch.clock import Clock, SystemClock
-from loopwatch.controller import Controller
+from loopwatch.controller import Clusters, Controller
 from loopwatch.iri.probe import RuntimeProbe
 from loopwatch.kube.connection import ConnectionSettings, connect
 from loopwatch.kube.reflector import ReflectorTimes
@@ -73,8 +73,8 @@ class World:
     @contextlib.asynccontextmanager
     async def controller(self, *, client: str = "controller", **settings: Any) -> AsyncIterator[Controller]:
         """A controller at work, with the grace of this world unless told otherwise."""
-        chosen = replace(ControllerSettings(machine_pool_lifecycle_grace_period_seconds=self.grace_seconds), **settings)
-        controller = Controller(chosen, self.transport(client), self.clock, self.reflector_times())
+        chosen = replace(ControllerSettings(machine_pool_lifecycle_grace_period_seconds=self.grace_seconds, leader_elect=False), **settings)
+        controller = Controller(chosen, Clusters.one(self.transport(client)), self.clock, self.reflector_times())
         async with running(controller.run()):
             yield controller
 

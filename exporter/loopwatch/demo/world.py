@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from loopwatch.clock import Clock
-from loopwatch.controller import Controller
+from loopwatch.controller import Clusters, Controller
 from loopwatch.demo.healthz import Healthz
 from loopwatch.demo.story import POOLS, Deed
 from loopwatch.iri.endpoint import socket_endpoint
@@ -87,8 +87,8 @@ async def open_world(folder: Path, clock: Clock) -> AsyncIterator[World]:
         write_kubeconfig(kubeconfig, address)
         transport = await connect(ConnectionSettings(kubeconfig=kubeconfig, component="controller"), clock)
         stack.push_async_callback(transport.close)
-        settings = ControllerSettings(machine_pool_lifecycle_grace_period_seconds=GRACE_SECONDS)
-        controller = Controller(settings, transport, clock, _times())
+        settings = ControllerSettings(machine_pool_lifecycle_grace_period_seconds=GRACE_SECONDS, leader_elect=False)
+        controller = Controller(settings, Clusters.one(transport), clock, _times())
         pools = {name: await _open_pool(stack, name, folder, kubeconfig, clock) for name in POOLS}
         for name in POOLS:
             create_pool(api, name)

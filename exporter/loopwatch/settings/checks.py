@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopwatch.durations import render
-from loopwatch.election.checks import deadline_outlives_retry_problem, lease_outlives_deadline_problem
+from loopwatch.settings import election_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,19 @@ def _tls_pair_is_whole(values: Mapping[str, Any]) -> str:
 
 
 def _lease_outlives_deadline(values: Mapping[str, Any]) -> str:
-    return lease_outlives_deadline_problem(values["leader-elect-lease-duration"], values["leader-elect-renew-deadline"])
+    return election_checks.lease_outlives_deadline_problem(values["leader-elect-lease-duration"], values["leader-elect-renew-deadline"])
 
 
 def _deadline_outlives_retry(values: Mapping[str, Any]) -> str:
-    return deadline_outlives_retry_problem(values["leader-elect-renew-deadline"], values["leader-elect-retry-period"])
+    return election_checks.deadline_outlives_retry_problem(values["leader-elect-renew-deadline"], values["leader-elect-retry-period"])
 
 
 CHECKS = (
     Check(("heartbeat-lease-duration", "heartbeat-interval"), _lease_outlives_interval),
     Check(("heartbeat-status-timeout", "heartbeat-interval"), _probe_ends_before_next),
+    Check(("leader-elect-lease-duration",), lambda values: election_checks.lease_duration_problem(values["leader-elect-lease-duration"])),
+    Check(("leader-elect-renew-deadline",), lambda values: election_checks.renew_deadline_problem(values["leader-elect-renew-deadline"])),
+    Check(("leader-elect-retry-period",), lambda values: election_checks.retry_period_problem(values["leader-elect-retry-period"])),
     Check(("leader-elect-lease-duration", "leader-elect-renew-deadline"), _lease_outlives_deadline),
     Check(("leader-elect-renew-deadline", "leader-elect-retry-period"), _deadline_outlives_retry),
     Check(("tls-cert-file", "tls-key-file"), _tls_pair_is_whole, unset_too=True),

@@ -24,7 +24,13 @@ def _duration(name: str, default: str, help_text: str) -> Setting:
         range="> 0",
         help=help_text,
         upstream=UPSTREAM,
+        fields=whole_seconds if name == "lease-duration" else None,
     )
+
+
+def whole_seconds(seconds: float) -> dict[str, int]:
+    """A Lease carries its duration as a whole number."""
+    return {"leader_elect_lease_duration_seconds": int(seconds)}
 
 
 ELECTION_ROWS = (

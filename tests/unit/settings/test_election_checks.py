@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwatch.election import checks
 from loopwatch.election.derive import Times
+from loopwatch.settings import election_checks as checks
 
 
 def test_the_defaults_are_upstreams_and_pass_every_check() -> None:
