@@ -144,7 +144,7 @@ class FaultTable:
         self._revision = revision
         self._rules: dict[int, Rule] = {}
         self._last_number = 0
-        self._wakers: set[Callable[[], None]] = set()
+        self._wakers: dict[Callable[[], None], None] = {}  # in the order of their coming
 
     def add(self, fault: Fault) -> int:
         """Put a fault in force; its number, for `remove`. ValueError for a count below 1."""
@@ -199,11 +199,11 @@ class FaultTable:
 
     def on_change(self, waker: Callable[[], None]) -> None:
         """Call `waker` whenever a fault is added or removed, until `forget`."""
-        self._wakers.add(waker)
+        self._wakers[waker] = None
 
     def forget(self, waker: Callable[[], None]) -> None:
         """Call it no more."""
-        self._wakers.discard(waker)
+        self._wakers.pop(waker, None)
 
     def _wake(self) -> None:
         for waker in list(self._wakers):
@@ -215,7 +215,6 @@ class StreamState(NamedTuple):
 
     silent: bool = False
     cut: Cut | None = None
-    garbage: bytes | None = None
     bookmarks: bool = True
     frozen: int | None = None
 
@@ -224,45 +223,58 @@ _UNTOUCHED = StreamState()
 
 
 class StreamFaults:
-    """The faults of one open watch: each rule is used at most once a stream, and silence is for ever."""
+    """The faults of one open watch: each rule is used at most once a stream; a cut and a silence can't be taken back."""
 
     def __init__(self, table: FaultTable, traits: Traits) -> None:
         self.table = table
         self._traits = traits
         self._used: set[int] = set()
+        self._cut: Cut | None = None
+        self._garbage: list[bytes] = []
         self.dead = False
         """Whether the stream will never say anything again, whatever happens to the faults."""
 
     def state(self, sent_lines: int) -> StreamState:
-        """What to do now, after so many lines."""
+        """What to do now, after so many lines. To be asked at every change of the table, read from or not."""
+        if self._cut is not None:
+            return StreamState(cut=self._cut)
         if self.dead:
             return StreamState(silent=True)
         state = _UNTOUCHED
         for rule in self.table.rules():
             if rule.number in self._used or rule.matches(self._traits):
                 state = self._apply(rule, sent_lines, state)
+                if state.silent or state.cut:
+                    break
         return state
+
+    def next_garbage(self) -> bytes | None:
+        """A line of garbage that is due, once."""
+        return self._garbage.pop(0) if self._garbage else None
 
     def _apply(self, rule: Rule, sent_lines: int, state: StreamState) -> StreamState:
         effect = rule.fault.effect
         if isinstance(effect, Cut | Garbage | Silence) and sent_lines < effect.after_lines:
             return state
         fresh = rule.number not in self._used
-        if isinstance(effect, Cut | Garbage | Silence | Hang | Stale | NoBookmarks) and fresh:
-            rule.take()
-            self._used.add(rule.number)
         match effect:
             case Cut():
-                return state._replace(cut=effect)
+                self._cut = effect
+                state = state._replace(cut=effect)
             case Garbage():
-                return state._replace(garbage=effect.line.encode() + b"\n") if fresh else state
+                self._garbage += [effect.line.encode() + b"\n"] if fresh else []
             case Silence() | Hang(resume=False):
                 self.dead = True
-                return state._replace(silent=True)
+                state = state._replace(silent=True)
             case Hang():
-                return state._replace(silent=True)
+                state = state._replace(silent=True)
             case Stale():
-                return state._replace(frozen=effect.revision)
+                state = state._replace(frozen=effect.revision)
             case NoBookmarks():
-                return state._replace(bookmarks=False)
+                state = state._replace(bookmarks=False)
+            case _:
+                return state
+        if fresh:
+            rule.take()
+            self._used.add(rule.number)
         return state

@@ -95,8 +95,7 @@ async def _stream(request: web.Request, answer: Answer) -> web.StreamResponse:
     except ConnectionError:
         pass  # the client went away: its business
     finally:
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
+        await stream.aclose()
     return response
 
 

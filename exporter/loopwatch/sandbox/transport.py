@@ -108,7 +108,12 @@ class SandboxTransport:
             answer = await self._server.handle(sent, Identity(self._client, self._token))
         except AnswerLost:
             raise TransportError("the connection was closed before an answer came") from None
-        await self._reachable.wait()
+        try:
+            await self._reachable.wait()
+        except asyncio.CancelledError:
+            if answer.stream is not None:
+                await answer.stream.aclose()
+            raise
         return answer
 
     def _break_all(self, why: str) -> None:
@@ -147,7 +152,7 @@ class SandboxResponse:
 
     async def close(self) -> None:
         """Leave the rest unread."""
-        if isinstance(self._answer.stream, AsyncGenerator):
+        if self._answer.stream is not None:
             await self._answer.stream.aclose()
 
     async def _delivered(self, body: bytes) -> bytes:

@@ -5,7 +5,7 @@ Everything here answers at once; only a watch's body goes on. Tokens, faults, re
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from loopwatch.clock import Clock
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes = b""
-    stream: AsyncIterator[bytes] | None = None
+    stream: watching.Watch | None = None
     warnings: tuple[str, ...] = ()
     """Values of Warning headers, which may come more than once."""
 
@@ -115,7 +115,7 @@ class Router:
         )
         faults = StreamFaults(self._faults, traits_of(call))
         watch = watching.Watch(self.store, kind_of, selection, start, self._clock, timing, faults)
-        return Answer(200, {"Content-Type": statuses.JSON_TYPE}, stream=watch.lines())
+        return Answer(200, {"Content-Type": statuses.JSON_TYPE}, stream=watch)
 
     def _frozen(self, call: Call, kind_of: ResourceType) -> int | None:
         """Where cached reads stand still; never for a consistent read, and never before what can still be rebuilt."""

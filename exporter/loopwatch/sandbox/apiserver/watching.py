@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -88,7 +87,10 @@ def bookmark_line(kind_of: ResourceType, revision: int, annotations: dict[str, s
 
 
 class Watch:
-    """One open watch."""
+    """One open watch: iterate over its lines, one an event; `aclose` it in any case, read to the end or not.
+
+    It takes part from the moment it is made, so that events and faults reach it also while nobody reads.
+    """
 
     def __init__(
         self, store: Store, kind_of: ResourceType, selection: Selection, start: Begin, clock: Clock, timing: Timing, faults: StreamFaults
@@ -103,49 +105,57 @@ class Watch:
         self._wake = asyncio.Event()
         self._queue: deque[tuple[int, bytes]] = deque((0, line) for line in start.lines)
         self._sent = 0
-        self._overrun = False
+        self._half_sent = False
+        self._ended = False
         self._bookmark_seconds = timing.bookmark_seconds
         self._deadline = clock.monotonic() + timing.timeout_seconds
         self._bookmark_at = self._next_bookmark()
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        """One JSON line an event; StreamCut where a fault breaks the connection."""
-        self._listen()
-        try:
-            while not self._overrun:
-                state = self._faults.state(self._sent)
-                if self._faults.dead:
-                    self._stop_listening()
-                    await asyncio.Event().wait()  # half-open: until the client gives up
-                if state.cut is not None:
-                    if state.cut.mid_line:
-                        yield self._half_a_line()
-                    raise StreamCut
-                line = state.garbage or (None if state.silent else self._next_line(state))
-                if line is not None:
-                    self._sent += 1
-                    yield line
-                elif not state.silent and (self._start.ended or self._clock.monotonic() >= self._deadline):
-                    return
-                else:
-                    await self._wait(state)
-        finally:
-            self._stop_listening()
-
-    def _listen(self) -> None:
-        self._faults.table.on_change(self._wake.set)
-        if self._start.ended:
-            return
-        self._overrun = self._start.revision < self._collection.horizon  # compacted before the first line was asked for
-        if not self._overrun:
-            for event in self._collection.events_after(self._start.revision):
+        faults.table.on_change(self._note_faults)
+        if not start.ended:
+            for event in self._collection.events_after(start.revision):
                 self._take(event)
-        self._listeners().append(self._take)
+            self._listeners().append(self._take)
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next line; StreamCut where a fault breaks the connection."""
+        while not self._ended:
+            state = self._faults.state(self._sent)
+            if state.cut is not None:
+                self._stop_listening()
+                if state.cut.mid_line and not self._half_sent:
+                    self._half_sent = True
+                    return self._half_a_line()
+                raise StreamCut
+            line = None if state.silent else self._faults.next_garbage() or self._next_line(state)
+            if line is not None:
+                self._sent += 1
+                return line
+            if not state.silent and (self._start.ended or self._clock.monotonic() >= self._deadline):
+                break
+            await self._wait(state)
+        self._stop_listening()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Leave the rest unread."""
+        self._ended = True
+        self._stop_listening()
 
     def _stop_listening(self) -> None:
-        self._faults.table.forget(self._wake.set)
+        self._faults.table.forget(self._note_faults)
         with contextlib.suppress(ValueError):
             self._listeners().remove(self._take)
+
+    def _note_faults(self) -> None:
+        """A fault hits an open connection also while nobody reads from it."""
+        self._faults.state(self._sent)
+        if self._faults.dead:
+            self._stop_listening()
+            self._queue.clear()
+        self._wake.set()
 
     def _listeners(self) -> list[Any]:
         if self._selection.name:
@@ -158,7 +168,7 @@ class Watch:
         line = self._line_of(event)
         if line is not None:
             self._queue.append((event.revision, line))
-            self._overrun = len(self._queue) > LONGEST_QUEUE
+            self._ended = len(self._queue) > LONGEST_QUEUE
             self._wake.set()
 
     def _line_of(self, event: Event) -> bytes | None:
