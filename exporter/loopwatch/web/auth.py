@@ -25,6 +25,7 @@ REVIEW_SECONDS: Final = 2.0
 TURN_SECONDS: Final = 1.0
 ASKED_AT_ONCE: Final = 4
 """Tokens that nobody knows cost the API server that many requests at a time, however many are sent here."""
+SHORTEST_SECRET: Final = 16
 REST_SECONDS: Final = 5.0
 """After a failure nobody is asked for so long: an API server that hangs costs some scrapes a wait, and not all."""
 _NO_VERDICT: Final = "no verdict on a scrape's token can be had; who was allowed before stays so for the outage time, nobody else is"
@@ -109,8 +110,9 @@ class KubernetesAuth:
     def _failed(self, error: ApiError | TransportError, token: str) -> None:
         self._rests_until = self._clock.monotonic() + REST_SECONDS
         if self._sayings.due(error.kind):
-            # No API server repeats a token in an error; some proxy between might.
-            self._log.warning(_NO_VERDICT, error=str(error).replace(token, "…"))
+            # No API server repeats a token in an error; some proxy between might. What is short is no token, but may be a word of ours.
+            words = str(error)
+            self._log.warning(_NO_VERDICT, error=words.replace(token, "…") if len(token) >= SHORTEST_SECRET else words)
 
     def _say_refused(self, user: User | None, path: str) -> None:
         if user is None:

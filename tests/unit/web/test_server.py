@@ -5,61 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from loopwatch.clock import SystemClock
-from loopwatch.metrics.family import Authority, Family, Group, Kind, Label
-from loopwatch.metrics.store import Store
-from loopwatch.metrics.values import Moment, Since
-from loopwatch.web.health import Health, Loops, Readiness
+from loopwatch.metrics.values import Moment
 from loopwatch.web.page import PoolRow, render
-from loopwatch.web.server import ListenError, Server
+from loopwatch.web.server import ListenError
 from tests.support.stepped import SteppedClock, stepped
-
-POOLS = Group[float](
-    "pools",
-    (Label("pool", "one per pool"),),
-    (Family("pool_age_seconds", Kind.GAUGE, "Age.", Since, Authority.OWN),),
-)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer, read whole."""
-
-    status: int
-    headers: Mapping[str, str]
-    text: str
-
-    def header(self, name: str) -> str:
-        """A header's value, empty where there is none."""
-        return self.headers.get(name, "")
-
-
-class World:
-    """A server and what it reads."""
-
-    def __init__(self, page: Callable[[], str] | None = None) -> None:
-        clock = SystemClock()
-        self.store = Store(POOLS)
-        self.health = Health(Loops(clock), Readiness("leases listed"))
-        self.now = Moment(100.0, 100.0)
-        self.server = Server(self.store, self.health, now=lambda: self.now, page=page)
-        self.port = 0
-
-    async def ask(self, path: str, method: str = "GET", **more: str) -> Answer:
-        """One request."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(method, f"http://127.0.0.1:{self.port}{path}", headers=more) as response,
-        ):
-            return Answer(response.status, response.headers, await response.text())
+from tests.unit.web.serving import POOLS, World
 
 
 @asynccontextmanager
