@@ -253,7 +253,7 @@ async def _clusters(settings: ControllerSettings, stack: contextlib.AsyncExitSta
 
     pools = await connect(settings.kubeconfig, settings.context or "")
     leases = await connect(settings.lease_kubeconfig, "") if settings.lease_kubeconfig else pools
-    where = leadership.own_cluster()
+    where = leadership.own_cluster("controller")
     if where is None or not (leadership.elects(settings) or settings.metrics_auth is MetricsAuth.KUBERNETES):
         return Clusters(pools, leases, pools)
     own = await connections.connect(where, clock)

@@ -67,11 +67,11 @@ def expose(store: Store, contender: Elector | None, *, acts: bool) -> None:
         store.put(LEADER_ELECTION, (), LeadershipFacts(leading=acts))
 
 
-def own_cluster(environ: Mapping[str, str] | None = None) -> ConnectionSettings | None:
+def own_cluster(component: str, environ: Mapping[str, str] | None = None) -> ConnectionSettings | None:
     """The cluster that this pod runs in, whatever kubeconfigs are set; None where this is no pod."""
     variables = os.environ if environ is None else environ
     found = {name: variables[name] for name in (HOST_VARIABLE, PORT_VARIABLE) if variables.get(name)}
-    return ConnectionSettings(component="controller", environ=found) if len(found) == 2 else None  # host and port
+    return ConnectionSettings(component, environ=found) if len(found) == 2 else None  # host and port
 
 
 def _own_namespace(file: Path = POD_NAMESPACE) -> str:

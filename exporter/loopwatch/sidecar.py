@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-from loopwatch import catalogue
+from loopwatch import catalogue, leadership
 from loopwatch.clock import Clock, SystemClock
 from loopwatch.iri import endpoint
 from loopwatch.iri.probe import RuntimeProbe
@@ -39,8 +39,9 @@ from loopwatch.pools.placement import Placement
 from loopwatch.pools.sinks import AnnouncingSink
 from loopwatch.pools.standing import Standing
 from loopwatch.pools.tally import Tally
-from loopwatch.settings.model import SidecarSettings
+from loopwatch.settings.model import MetricsAuth, SidecarSettings
 from loopwatch.signals import until_stopped
+from loopwatch.web.auth import Judges
 from loopwatch.web.health import Health, Loops, Readiness
 from loopwatch.web.protection import Protection, judge_for, load_certificate
 from loopwatch.web.server import Server
@@ -166,12 +167,21 @@ async def run(settings: SidecarSettings, clock: Clock | None = None) -> None:
         answers = await stack.enter_async_context(_machinepoollet(settings.machinepoollet_healthz))
         sidecar = Sidecar(settings, transport, probe, answers, clock)
         lag = process.install(sidecar.store, Component.SIDECAR, clock)
-        protection = Protection(judge_for(settings, transport, clock), certificate)
+        protection = Protection(await _judge(settings, transport, stack, clock), certificate)
         server = Server(sidecar.store, sidecar.health, now=sidecar.observer.moment, protection=protection)
         # The address never stops the heartbeat: in use, it is said and tried again.
         listening = server.keep_listening(settings.listen_host, settings.listen_port, clock, settings.heartbeat_interval_seconds)
         get_logger().info("sidecar runs", machinepool=settings.machine_pool_name, mode=settings.mode.value, holder=sidecar.identity)
         await until_stopped(sidecar.run(), listening, lag.run(), *protection.work())
+
+
+async def _judge(settings: SidecarSettings, transport: Transport, stack: contextlib.AsyncExitStack, clock: Clock) -> Judges | None:
+    """Who judges scrapes; scrapers' tokens are of the cluster that this pod runs in, which need not be the pools'."""
+    where = leadership.own_cluster("sidecar") if settings.metrics_auth is MetricsAuth.KUBERNETES else None
+    if where is not None:
+        transport = await connections.connect(where, clock)
+        stack.push_async_callback(transport.close)
+    return judge_for(settings, transport, clock)
 
 
 @contextlib.asynccontextmanager

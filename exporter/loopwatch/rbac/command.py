@@ -43,7 +43,7 @@ def settings_as_texts(settings: RbacSettings) -> Mapping[str, str]:
         "no-act": _boolean(value=not settings.act),
         "metrics-auth": settings.metrics_auth.value,
         "leader-elect": _boolean(value=settings.leader_elect),
-        "machines": _boolean(value=True),
+        "machines": _boolean(value=settings.machines),
         "events": _boolean(value=True),
     }
 

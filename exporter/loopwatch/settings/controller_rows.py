@@ -44,7 +44,7 @@ CONTROLLER_ROWS = (
     Setting(
         name="machines",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_RBAC,
         topic=Topic.LIFECYCLE,
         default="true",
         help="Watch Machines too, for the series that tell how many each pool holds, and in what state. false: those are absent.",

@@ -132,4 +132,5 @@ class RbacSettings:
     leader_elect: bool = True
     leader_elect_resource_name: str = "loopwatch-controller"
     leader_elect_resource_namespace: str | None = None
+    machines: bool = True
     metrics_auth: MetricsAuth = MetricsAuth.NONE

@@ -112,6 +112,7 @@ def test_every_flag_reaches_its_field() -> None:
             "leader-elect": "false",
             "leader-elect-resource-name": "e",
             "leader-elect-resource-namespace": "f",
+            "machines": "false",
             "metrics-auth": "kubernetes",
         },
         {},
@@ -126,6 +127,7 @@ def test_every_flag_reaches_its_field() -> None:
         leader_elect=False,
         leader_elect_resource_name="e",
         leader_elect_resource_namespace="f",
+        machines=False,
         metrics_auth=MetricsAuth.KUBERNETES,
     )
 
@@ -154,6 +156,7 @@ TWO_VALUES = {
     "leader-elect-resource-name": ("a", "b"),
     "leader-elect-resource-namespace": ("a", "b"),
     "lease-kubeconfig": ("/a", "/b"),
+    "machines": ("false", "true"),
     "metrics-auth": ("kubernetes", "none"),
     "metrics-auth-outage": ("0s", "1h"),
     "tls-cert-file": ("/a.crt", "/b.crt"),
