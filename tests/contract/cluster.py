@@ -138,7 +138,7 @@ class HttpCluster:
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
-        await asyncio.sleep(0)  # one turn of the loop, in which aborted connections are told so
+        await asyncio.sleep(0)  # one turn of the loop, no wait: aborted connections are told so in it
 
     async def send(
         self,

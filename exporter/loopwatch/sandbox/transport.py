@@ -94,7 +94,7 @@ class SandboxTransport:
         self._reachable.set()
 
     async def _connect(self, exchange: _Exchange, timeout: Timeout) -> None:
-        await asyncio.sleep(0)
+        await self._server.clock.sleep(0)
         if self._closed:
             raise TransportError("the transport is closed")
         if self._partition == "refuse":

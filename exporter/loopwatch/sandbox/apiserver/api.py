@@ -60,7 +60,7 @@ class ApiServer:
         self.tokens = tokens
         """The bearer tokens that are accepted, with their users; None accepts every request. May be replaced at any time."""
         self.requests = Recorder()
-        self._clock = clock
+        self.clock = clock
         self._store = Store()
         self.faults = FaultTable(lambda: self._store.revision)
         self._router = Router(clock, self.faults, self._store, bookmark_seconds=bookmark_seconds, history_limit=history_limit)
@@ -109,7 +109,7 @@ class ApiServer:
         """What a fault does before the request is looked at; None lets it go on."""
         match effect:
             case Latency(seconds=seconds):
-                await self._clock.sleep(seconds)
+                await self.clock.sleep(seconds)
             case Hang(resume=resume):
                 await self._hang(rule, resume=resume)
             case LoseAnswer():
@@ -158,7 +158,7 @@ class ApiServer:
     def _record(self, call: Call) -> Record:
         request = call.request
         record = Record(
-            at=self._clock.monotonic(),
+            at=self.clock.monotonic(),
             method=request.method,
             path=request.path,
             query="&".join(f"{name}={value}" for name, value in request.query),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -32,15 +33,16 @@ class Stored(NamedTuple):
     item: bytes
 
 
-class Event(NamedTuple):
+@dataclass(slots=True)
+class Event:
     """One change: `now` is what a watch shows (for DELETED the last state, at the revision of the deletion)."""
 
     revision: int
     type: str
     now: Stored
     before: Stored | None
-    line: bytes
-    """The event as every watch without a selector sends it."""
+    line: bytes | None = None
+    """The event as every watch without a selector sends it: made by `Collection.line_of` for the first that asks."""
 
 
 class Collection:
@@ -76,6 +78,12 @@ class Collection:
         """One line of a watch."""
         return b'{"type":"' + event_type.encode() + b'","object":' + self.whole(stored) + b"}\n"
 
+    def line_of(self, event: Event) -> bytes:
+        """The line of an event, made once for all watches."""
+        if event.line is None:
+            event.line = self.event_line(event.type, event.now)
+        return event.line
+
     def record(self, event_type: str, now: Stored, before: Stored | None) -> None:
         """Put or take an object and tell whoever watches."""
         path = path_of(now.key)
@@ -86,7 +94,7 @@ class Collection:
             if before is None:
                 bisect.insort(self._paths, path)
             self.objects[path] = now
-        event = Event(now.revision, event_type, now, before, self.event_line(event_type, now))
+        event = Event(now.revision, event_type, now, before)
         self.events.append(event)
         if len(self.events) > 2 * self._history_limit:
             self.forget_before(self.events[-self._history_limit].revision - 1)

@@ -174,16 +174,16 @@ class Watch:
     def _line_of(self, event: Event) -> bytes | None:
         """The event as this watch sees it: an object that enters its selection is ADDED, one that leaves it is DELETED."""
         if not self._selection.moving:
-            return event.line if self._selection.matches(event.now) else None
+            return self._collection.line_of(event) if self._selection.matches(event.now) else None
         before = event.before
         was = before is not None and self._selection.matches(before)
         stays = event.type != "DELETED" and self._selection.matches(event.now)
         if stays:
-            return event.line if was or event.type == "ADDED" else self._collection.event_line("ADDED", event.now)
+            return self._collection.line_of(event) if was or event.type == "ADDED" else self._collection.event_line("ADDED", event.now)
         if not was or before is None:
             return None
         if event.type == "DELETED":
-            return event.line
+            return self._collection.line_of(event)
         meta = before.body["metadata"] | {"resourceVersion": str(event.revision)}
         left = before._replace(item=self._collection.item(before.body | {"metadata": meta}))
         return self._collection.event_line("DELETED", left)
