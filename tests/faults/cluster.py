@@ -1,0 +1,258 @@
+"""A scenario on the sandbox: the API server, the hosts of a plan, and the hands that begin and end its troubles. All in one virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, ObjectKey
+from loopwatch.sandbox.apiserver import ApiServer
+from loopwatch.sandbox.runtime.behaviours import AnyBehaviour, Ok
+from tests.faults import troubles
+from tests.faults.hosts import ControllerHost, Ground, Host, Pod, PoolletHost, SidecarHost, hash_of
+from tests.faults.journal import Journal
+from tests.faults.plan import Plan, PodCast
+from tests.faults.troubles import Misfortune, Trouble, aftermath_seconds, touched
+from tests.faults.wire import Cut, Network
+from tests.support.processes import Process, World
+
+End = Callable[[], None]
+NOTHING: End = lambda: None  # noqa: E731 - an end that has nothing to do
+
+
+class Cluster:
+    """Everybody of one plan. `made_controller` and `made_sidecar` may be set before `begin`; they see each new process."""
+
+    def __init__(self, plan: Plan, world: World) -> None:
+        self.plan, self.world = plan, world
+        self.journal = Journal(lambda: world.now)
+        self.began = world.now
+        server = Process(world, "api", seed=hash_of(f"{plan.seed} api"))
+        self.journal.names[server.loop] = "api"
+        self.server = server
+        self.api = ApiServer(server.clock)
+        self.api.create_namespace(LEASE_NAMESPACE)
+        self.network = Network(world, self.api, server, plan.seed)
+        self.ground = Ground(world, self.network, self.journal, plan.times, plan.seed)
+        self.made_controller: Callable[[ControllerHost], None] = lambda _host: None
+        self.made_sidecar: Callable[[SidecarHost], None] = lambda _host: None
+        self.pods = {cast.pool: self._pod(cast) for cast in plan.pods}
+        self.controllers = [
+            ControllerHost(self.ground, name, mark_never_reported=plan.mark_never_reported, made=self._controller_made)
+            for name in plan.controller_hosts
+        ]
+        self._in_force: dict[int, Trouble] = {}
+        self._disturbed: dict[str, float] = {}
+        self._down_until: dict[str, float] = {}
+        self._cuts: dict[tuple[str, str], int] = {}
+
+    @property
+    def hosts(self) -> list[Host]:
+        """All of them."""
+        of_pods = [host for pod in self.pods.values() for host in (pod.poollet, *pod.sidecars) if host is not None]
+        return [*self.controllers, *of_pods]
+
+    def host(self, name: str) -> Host:
+        """One of them."""
+        return next(host for host in self.hosts if host.name == name)
+
+    def begin(self) -> None:
+        """Make the pools, start everybody, and have the plan's misfortunes happen."""
+        for cast in self.plan.pods:
+            self.put_pool(cast.pool)
+            pod = self.pods[cast.pool]
+            for host in (pod.poollet, *pod.sidecars):
+                if host is not None:
+                    self._at(cast.starts, host.start)
+        for controller in self.controllers:
+            controller.start()
+        for misfortune in self.plan.misfortunes:
+            self._at(misfortune.at, partial(self._begins, misfortune))
+
+    def undisturbed_seconds(self, host: Host) -> float:
+        """For how long nothing has come between this host's process and its work; 0 while something does, or no process is there."""
+        if not host.running or any(touched(trouble, host.name) for trouble in self._in_force.values()):
+            return 0.0
+        return self.world.now - max(self._disturbed.get(host.name, 0.0), host.started_at)
+
+    def put_pool(self, pool: str) -> None:
+        """The MachinePool, as somebody creates it by hand."""
+        self.api.put_object(MACHINE_POOLS, {"metadata": {"name": pool}, "spec": {"providerID": f"sandbox://{pool}"}})
+
+    def _at(self, seconds: float, what: Callable[[], object]) -> None:
+        self.world.at(self.began + seconds, what)
+
+    def _pod(self, cast: PodCast) -> Pod:
+        pod = Pod(self.ground, cast.pool)
+        if cast.poollet != "none":
+            pod.poollet = PoolletHost(pod, f"poollet-{cast.pool}", cast.poollet)
+        pod.sidecars = [
+            SidecarHost(
+                pod, f"sidecar-{cast.pool}-{number}", mode, asks_poollet=cast.poollet != "none", made=lambda host: self.made_sidecar(host)
+            )
+            for number, mode in enumerate(cast.sidecars)
+        ]
+        return pod
+
+    def _controller_made(self, host: ControllerHost) -> None:
+        self.made_controller(host)
+
+    # Troubles: each is begun by a method that gives its end.
+
+    def _begins(self, misfortune: Misfortune) -> None:
+        trouble = misfortune.trouble
+        self.journal.note("trouble", f"begins, for {misfortune.seconds:.3f} s: {trouble}")
+        number = id(misfortune)
+        self._in_force[number] = trouble
+        end = self._begin(trouble, misfortune.seconds)
+        self.world.at(self.world.now + misfortune.seconds, partial(self._ends, number, trouble, end))
+
+    def _ends(self, number: int, trouble: Trouble, end: End) -> None:
+        del self._in_force[number]
+        end()
+        self.journal.note("trouble", f"ends: {trouble}")
+        over = self.world.now + aftermath_seconds(trouble)
+        for host in self.hosts:
+            if touched(trouble, host.name):
+                self._disturbed[host.name] = max(over, self._disturbed.get(host.name, 0.0))
+
+    def _begin(self, trouble: Trouble, seconds: float) -> End:  # noqa: C901, PLR0911, PLR0912 - one line for each kind
+        match trouble:
+            case troubles.ApiFault(fault=fault):
+                rule = self.api.faults.add(fault)
+                return lambda: self.api.faults.remove(rule)
+            case troubles.Partition(host=host, resource=resource, cut=cut):
+                return self._partition(host, resource, cut)
+            case troubles.Stall(host=host):
+                self.host(host).stall(seconds)
+            case troubles.Down(host=host, clean=clean):
+                return self._down(self.host(host), seconds, clean=clean)
+            case troubles.PodDown(pool=pool):
+                return self._pod_down(self.pods[pool], seconds)
+            case troubles.ServerStall():
+                self.server.stall(seconds)
+            case troubles.ServerDown():
+                return self._partition("*", "*", "refuse")
+            case troubles.Compaction():
+                self.api.compact()
+            case troubles.WallJump(host=host, by_seconds=by_seconds):
+                self.host(host).jump_wall(by_seconds)
+                return lambda: self.host(host).jump_wall(-by_seconds)
+            case troubles.RuntimeTrouble(pool=pool, behaviour=behaviour):
+                return self._runtime(self.pods[pool], behaviour)
+            case troubles.PodCut(pool=pool, to=to, cut=cut):
+                return self._pod_cut(self.pods[pool], to, cut)
+            case troubles.PoolGone(pool=pool):
+                return self._pool_gone(pool)
+            case troubles.LeaseGone(pool=pool):
+                self._delete(LEASES, ObjectKey(LEASE_NAMESPACE, pool))
+            case troubles.ForeignCondition(pool=pool, type=condition_type):
+                return self._foreign_condition(pool, condition_type)
+            case troubles.SpecChange(pool=pool):
+                self._change_spec(pool)
+        return NOTHING
+
+    def _partition(self, host: str, resource: str, cut: Cut) -> End:
+        """Links are cut as often as they are, and heal with the last end."""
+        names = [each.name for each in self.hosts] if host == "*" else [host]
+        resources = self.network.RESOURCES if resource == "*" else (resource,)
+        keys = [(name, plural) for name in names for plural in resources]
+        for key in keys:
+            self._cuts[key] = self._cuts.get(key, 0) + 1
+            self.network.link(*key).break_off(cut)
+
+        def heal() -> None:
+            for key in keys:
+                self._cuts[key] -= 1
+                if not self._cuts[key]:
+                    self.network.link(*key).heal()
+
+        return heal
+
+    def _down(self, host: Host, seconds: float, *, clean: bool) -> End:
+        if clean:
+            host.terminate()
+        else:
+            host.kill()
+        return self._start_again(host, seconds)
+
+    def _pod_down(self, pod: Pod, seconds: float) -> End:
+        hosts = [host for host in (pod.poollet, *pod.sidecars) if host is not None]
+        for host in hosts:
+            host.kill()
+        starts = [self._start_again(host, seconds) for host in hosts]
+
+        def start() -> None:
+            for each in starts:
+                each()
+
+        return start
+
+    def _start_again(self, host: Host, seconds: float) -> End:
+        """Not before the last that took it down is over; a process that ends by itself is left its second."""
+        until = max(self._down_until.get(host.name, 0.0), self.world.now + seconds)
+        self._down_until[host.name] = until
+
+        def start() -> None:
+            if self.world.now >= self._down_until[host.name]:
+                self._start_when_gone(host)
+
+        return start
+
+    def _start_when_gone(self, host: Host) -> None:
+        """A kubelet starts the next when the last has ended, and kills what has not within its time."""
+        if host.up and host.ending:
+            host.kill()
+        host.start()
+
+    def _runtime(self, pod: Pod, behaviour: AnyBehaviour | None) -> End:
+        runtime = pod.runtime
+        if behaviour is None:
+            runtime.set_down(down=True)
+            return lambda: runtime.set_down(down=False)
+        runtime.set_behaviour(behaviour)
+        return lambda: runtime.set_behaviour(Ok())
+
+    def _pod_cut(self, pod: Pod, to: str, cut: Cut) -> End:
+        def set_to(now: Cut | None) -> None:
+            if to == "runtime":
+                pod.to_runtime = now
+            else:
+                pod.to_poollet = now
+
+        set_to(cut)
+        return lambda: set_to(None)
+
+    def _pool_gone(self, pool: str) -> End:
+        self._delete(MACHINE_POOLS, ObjectKey("", pool))
+
+        def make() -> None:
+            if self.api.object(MACHINE_POOLS, pool) is None:
+                self.put_pool(pool)
+
+        return make
+
+    def _delete(self, resource: Any, key: ObjectKey) -> None:
+        if self.api.object(resource, key) is not None:
+            self.api.delete_object(resource, key)
+
+    def _foreign_condition(self, pool: str, condition_type: str) -> End:
+        def write(*entries: dict[str, Any]) -> None:
+            found = self.api.object(MACHINE_POOLS, pool)
+            if found is None:
+                return
+            conditions = found.setdefault("status", {}).get("conditions") or []
+            kept = [entry for entry in conditions if entry["type"] != condition_type]
+            found["status"]["conditions"] = [*entries, *kept]
+            self.api.put_object(MACHINE_POOLS, found)
+
+        write({"type": condition_type, "status": "True", "reason": "Foreign", "message": f"set by nobody of ours at {self.journal.now:.3f}"})
+        return write
+
+    def _change_spec(self, pool: str) -> None:
+        found = self.api.object(MACHINE_POOLS, pool)
+        if found is not None:
+            taints = found["spec"].get("taints", [])
+            found["spec"]["taints"] = [] if taints else [{"key": "maintenance", "effect": "NoSchedule"}]
+            self.api.put_object(MACHINE_POOLS, found)

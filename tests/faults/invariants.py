@@ -1,0 +1,151 @@
+"""What must never happen, whatever else fails; each is a claim with a number, and says what it saw when it is broken.
+
+    1  no pool is marked whose heartbeat had been delivered to the marking process within the grace, in sight
+    2  no living pool is marked: the API server had taken no progress within the grace (in sight of the marking process) before the read
+       that confirmed it, that read was no older than a fifth of the grace, and a reporter that can work has its pool back from Unknown
+    3  a dead pool is Unknown in time, once a controller leads, has sight, and its writes are answered; and some controller leads
+    4  accepted marks come only from the process that holds the election's Lease
+    5  conditions of other types are kept by every write of ours
+    6  a counter never falls while its series lives
+    7  once quiet, what each process holds and shows is what the API server holds
+    8  no process of ours ends by itself, and none writes what is not its own to write
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from loopwatch.kube.resources import MACHINE_POOLS
+from loopwatch.kube.transport import Request
+from loopwatch.sandbox.apiserver import Identity
+from loopwatch.settings.model import Mode
+from tests.faults.cluster import Cluster
+from tests.faults.hosts import ControllerHost, Host, SidecarHost
+from tests.faults.marks import Marks
+from tests.faults.truth import PoolTruth, Truth, Write, conditions_of
+from tests.faults.witness import Witness
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A broken invariant, and the moment (seconds since the beginning)."""
+
+    invariant: int
+    at: float
+    text: str
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"invariant {self.invariant} broken at {self.at:.3f}: {self.text}"
+
+
+class Broken(Exception):
+    """Ends the scenario; the failure is its argument."""
+
+
+class Observer:
+    """Looks on at a cluster; the first failure ends it, at the next step."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.failure: Failure | None = None
+        self.truth = Truth(cluster.api, lambda: cluster.world.now)
+        self.truth.on_write = self._wrote
+        self.witnesses: dict[str, Witness] = {}
+        self.marks = Marks(self)
+        cluster.made_controller = self._controller_made
+        cluster.ground.ended = self._ended
+        cluster.network.on_send = self._sent
+        cluster.network.on_answer = self._answered
+
+    @property
+    def now(self) -> float:
+        """The world's time."""
+        return self.cluster.world.now
+
+    def fail(self, invariant: int, text: str) -> None:
+        """Keep the first."""
+        if self.failure is None:
+            self.failure = Failure(invariant, self.cluster.journal.now, text)
+            self.cluster.journal.note("observer", str(self.failure))
+
+    def stop_if_broken(self) -> None:
+        """Raise Broken after a failure: for a place where no process runs."""
+        if self.failure is not None:
+            raise Broken(self.failure)
+
+    def witness_of(self, host: ControllerHost) -> Witness | None:
+        """Of the process that runs there now."""
+        return self.witnesses.get(host.client)
+
+    def _controller_made(self, host: ControllerHost) -> None:
+        controller = host.controller
+        if controller is None:
+            raise AssertionError("told of a controller that is not there")
+        witness = Witness(host.client, controller, self.cluster.plan.times.grace, self.now)
+        self.witnesses[host.client] = witness
+        controller.observer.subscribe(lambda name: witness.look(name, self.now))
+
+    def _ended(self, host: Host, error: BaseException | None) -> None:
+        self.fail(8, f"{host.client} ended by itself: {error!r}")
+
+    def _sent(self, who: Identity, request: Request) -> None:
+        witness = self.witnesses.get(who.client)
+        if witness is not None and request.method == "PATCH" and request.path.startswith(MACHINE_POOLS.collection_path()):
+            self.marks.sent(witness, request)
+
+    def _answered(self, who: Identity, request: Request, status: int, handled_at: float) -> None:
+        witness = self.witnesses.get(who.client)
+        if witness is not None:
+            witness.answered(request, status, handled_at, self.now)
+
+    def _wrote(self, write: Write, pool: PoolTruth) -> None:
+        self.cluster.journal.note("accepted", described(write))
+        host = self._writer(write.by)
+        if host is None:
+            return
+        self._check_role(host, write)
+        self._check_foreign_conditions(write)
+        if isinstance(host, ControllerHost):
+            self.marks.accepted(write, pool)
+
+    def _writer(self, client: str) -> Host | None:
+        """The host of one of ours; None for everybody else."""
+        name = client.rsplit(".", 1)[0]
+        ours = (host for host in self.cluster.hosts if isinstance(host, ControllerHost | SidecarHost))
+        return next((host for host in ours if host.name == name), None)
+
+    def _check_role(self, host: Host, write: Write) -> None:
+        if isinstance(host, ControllerHost):
+            if write.resource != MACHINE_POOLS.plural:
+                self.fail(8, f"{write.by} wrote the {write.resource} of {write.name}")
+        elif isinstance(host, SidecarHost) and (host.mode is Mode.OBSERVE or write.name != host.pod.pool):
+            self.fail(8, f"{write.by}, mode {host.mode.value} in the pod of {host.pod.pool}, wrote the {write.resource} of {write.name}")
+
+    def _check_foreign_conditions(self, write: Write) -> None:
+        if write.resource != MACHINE_POOLS.plural:
+            return
+        before, after = (_foreign(body) for body in (write.before, write.after))
+        if before != after:
+            self.fail(5, f"{write.by} wrote {write.name} and made of its other conditions {before} these: {after}")
+
+
+def _foreign(pool: Any) -> list[dict[str, Any]]:
+    return [entry for entry in conditions_of(pool) if entry.get("type") != "Ready"]
+
+
+def described(write: Write) -> str:
+    """A write in one line."""
+    who = write.by or "admin"
+    if write.after is None:
+        return f"{who} deletes the {write.resource} {write.name}"
+    if write.resource != MACHINE_POOLS.plural:
+        spec = write.after["spec"]
+        return f"{who} writes the lease of {write.name}: renewTime {spec.get('renewTime')}, holder {spec.get('holderIdentity')}"
+    shown = [f"{entry['type']}={entry.get('status')}/{entry.get('reason')}" for entry in conditions_of(write.after)]
+    return f"{who} writes the pool {write.name}: {' '.join(shown) or 'no conditions'}"
+
+
+Check = Callable[[], None]

@@ -1,0 +1,164 @@
+"""What the API server has accepted, as an observer inside it knows: of each pool its objects, and every moment at which it made progress.
+
+Progress is defined here once more, from upstream's words and not from the product's code: renewTime differs as an instant, or comes, or
+goes; or Ready differs in presence, status or observedGeneration, but for a change to Unknown with reason MachinePoolStatusUnknown.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS
+from loopwatch.sandbox.apiserver import ApiServer
+from loopwatch.sandbox.apiserver.calls import Call
+from loopwatch.sandbox.apiserver.router import Answer
+from loopwatch.sandbox.apiserver.store import Event
+
+Document = Mapping[str, Any]
+MARKED = ("Unknown", "MachinePoolStatusUnknown")
+
+
+class Ready(NamedTuple):
+    """What of a Ready condition counts."""
+
+    status: str
+    reason: str
+    observed_generation: int
+
+
+class Write(NamedTuple):
+    """One accepted write; `by` is the client, empty for an administrator's hands. A body is None where there is no object."""
+
+    at: float
+    by: str
+    resource: str
+    name: str
+    before: Document | None
+    after: Document | None
+
+
+class PoolTruth:
+    """One pool. Progress counts from its creation; a new pool of the same name begins anew."""
+
+    def __init__(self) -> None:
+        self.pool: Document | None = None
+        self.lease: Document | None = None
+        self.lease_progress: list[float] = []
+        self.ready_progress: list[float] = []
+        self.unknown_since: float | None = None
+
+    @property
+    def progress_at(self) -> float:
+        """The last of either."""
+        return max(self.lease_progress[-1], self.ready_progress[-1])
+
+    @property
+    def reported(self) -> bool:
+        """It has a Lease or a Ready condition."""
+        return self.lease is not None or ready_of(self.pool) is not None
+
+    def take(self, write: Write) -> None:
+        """One more write."""
+        if write.resource == LEASES.plural:
+            if self.pool is not None and renewed(write.before, write.after):
+                self.lease_progress.append(write.at)
+            self.lease = write.after
+            return
+        before, self.pool = self.pool, write.after
+        if self.pool is None or before is None or uid(before) != uid(self.pool):
+            self.lease_progress, self.ready_progress, self.unknown_since = [write.at], [write.at], None
+        elif ready_moved(ready_of(before), ready_of(self.pool)):
+            self.ready_progress.append(write.at)
+        ready = ready_of(self.pool)
+        if ready is None or ready.status != "Unknown":
+            self.unknown_since = None
+        elif self.unknown_since is None:
+            self.unknown_since = write.at
+
+
+class Truth:
+    """All pools of an API server; `on_write` is told of each accepted write of a pool or a heartbeat Lease, after it was taken."""
+
+    def __init__(self, api: ApiServer, now: Callable[[], float]) -> None:
+        self.pools: dict[str, PoolTruth] = {}
+        self.on_write: Callable[[Write, PoolTruth], None] = lambda _write, _pool: None
+        self._now = now
+        self._caller = ""
+        router = api._router
+        answer = router.answer
+
+        def remember(call: Call) -> Answer:
+            self._caller = call.identity.client
+            try:
+                return answer(call)
+            finally:
+                self._caller = ""
+
+        router.answer = remember  # type: ignore[method-assign]  # the server's own door: every accepted write passes it
+        for resource in (MACHINE_POOLS, LEASES):
+            router.store.collections[resource].listeners.append(self._listener(resource.plural))
+
+    def pool(self, name: str) -> PoolTruth:
+        """One pool; empty where it never was."""
+        return self.pools.setdefault(name, PoolTruth())
+
+    def _listener(self, plural: str) -> Callable[[Event], None]:
+        def take(event: Event) -> None:
+            if plural == LEASES.plural and event.now.key.namespace != LEASE_NAMESPACE:
+                return
+            by = "" if self._caller == "sandbox-admin" else self._caller
+            after = None if event.type == "DELETED" else event.now.body
+            write = Write(self._now(), by, plural, event.now.key.name, event.before.body if event.before else None, after)
+            pool = self.pool(write.name)
+            pool.take(write)
+            self.on_write(write, pool)
+
+        return take
+
+
+def uid(pool: Document) -> str:
+    """Which pool it is, among those of one name."""
+    return str(pool["metadata"].get("uid", ""))
+
+
+def conditions_of(pool: Document | None) -> list[dict[str, Any]]:
+    """The list."""
+    return list(((pool or {}).get("status") or {}).get("conditions") or [])
+
+
+def ready_of(pool: Document | None) -> Ready | None:
+    """The first Ready condition."""
+    for entry in conditions_of(pool):
+        if entry.get("type") == "Ready":
+            return Ready(entry.get("status", ""), entry.get("reason", ""), entry.get("observedGeneration") or 0)
+    return None
+
+
+def ready_moved(before: Ready | None, after: Ready | None) -> bool:
+    """Whether a change of Ready is progress."""
+    if after is not None and (after.status, after.reason) == MARKED:
+        return False
+    if before is None or after is None:
+        return before is not after
+    return (before.status, before.observed_generation) != (after.status, after.observed_generation)
+
+
+def renewed(before: Document | None, after: Document | None) -> bool:
+    """Whether a change of a Lease is progress."""
+    return _renew_instant(before) != _renew_instant(after)
+
+
+def instant(text: str | None) -> object:
+    """A renewTime as the instant that it names; the text itself where it names none."""
+    if not text:
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+def _renew_instant(lease: Document | None) -> object:
+    return None if lease is None else instant((lease.get("spec") or {}).get("renewTime"))
