@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,13 +26,20 @@ def ready_condition(status: str = "True", reason: str = "HeartbeatReceived", obs
     }
 
 
-def raw_pool(name: str = "pool-a", *conditions: dict[str, Any], uid: str = "uid-1", generation: int = 1, **status: Any) -> dict[str, Any]:
+def raw_pool(
+    name: str = "pool-a",
+    *conditions: dict[str, Any],
+    uid: str = "uid-1",
+    generation: int = 1,
+    taints: Sequence[Mapping[str, str]] = (),
+    **status: Any,
+) -> dict[str, Any]:
     """A MachinePool as the API shows it."""
     return {
         "apiVersion": "compute.ironcore.dev/v1alpha1",
         "kind": "MachinePool",
         "metadata": {"name": name, "uid": uid, "generation": generation, "resourceVersion": "1"},
-        "spec": {"providerID": f"ironcore://{name}"},
+        "spec": {"providerID": f"ironcore://{name}", **({"taints": list(taints)} if taints else {})},
         "status": {"state": "Ready", **({"conditions": list(conditions)} if conditions else {}), **status},
     }
 
@@ -57,6 +65,26 @@ def raw_lease(
 def lease(name: str = "pool-a", **more: Any) -> Lease:
     """The same, decoded as the reflector does."""
     return decode_lease(msgspec.json.encode(raw_lease(name, **more)))
+
+
+def raw_machine(
+    name: str = "machine-1",
+    pool: str | None = "pool-a",
+    *,
+    state: str | None = "Running",
+    machine_class: str = "small",
+    uid: str = "",
+    **metadata: Any,
+) -> dict[str, Any]:
+    """A Machine as the API shows it; None leaves out the pool, or the state."""
+    spec = {"machineClassRef": {"name": machine_class}, **({"machinePoolRef": {"name": pool}} if pool else {})}
+    return {
+        "apiVersion": "compute.ironcore.dev/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-of-{name}", **metadata},
+        "spec": {"power": "On", "image": "example.com/image:1", **spec},
+        "status": {"conditions": [], **({"state": state} if state else {})},
+    }
 
 
 def renewal(number: int) -> str:

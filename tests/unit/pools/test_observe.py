@@ -2,55 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from loopwatch.kube.resources import LEASE_NAMESPACE, ObjectKey
-from loopwatch.metrics.family import Component
-from loopwatch.metrics.store import Store
 from loopwatch.metrics.values import Moment
-from loopwatch.pools import observe
-from loopwatch.pools.families.lifecycle import LIFECYCLE
-from loopwatch.pools.families.pool import POOL
-from loopwatch.pools.model import Lease, MachinePool
-from loopwatch.pools.observe import PoolsObserver
-from tests.support.handclock import HandClock
+from tests.support.observed import Seen
 from tests.support.pools import lease, pool, ready_condition, renewal
-
-
-class Seen:
-    """An observer of a controller with a grace of 50 s, whose clock is moved by hand."""
-
-    def __init__(self) -> None:
-        self.clock = HandClock()
-        self.store = Store(POOL.exposed_by(Component.CONTROLLER), LIFECYCLE.exposed_by(Component.CONTROLLER))
-        self.observer = PoolsObserver(self.store, POOL, self.clock, grace_seconds=50)
-
-    def answer(self) -> None:
-        for resource in (observe.LEASES, observe.MACHINE_POOLS):
-            self.observer.answered(resource, self.clock.monotonic())
-
-    def pools(self, *objects: MachinePool, broken: Iterable[str] = ()) -> None:
-        keys = {ObjectKey("", each.metadata.name): each for each in objects}
-        self.observer.machine_pools.replaced(keys, frozenset(ObjectKey("", name) for name in broken), self.clock.monotonic())
-
-    def leases(self, *objects: Lease, broken: Iterable[str] = ()) -> None:
-        keys = {ObjectKey(LEASE_NAMESPACE, each.metadata.name): each for each in objects}
-        there = frozenset(ObjectKey(LEASE_NAMESPACE, name) for name in broken)
-        self.observer.leases.replaced(keys, there, self.clock.monotonic())
-
-    def renew(self, each: Lease) -> None:
-        self.observer.leases.changed(ObjectKey(LEASE_NAMESPACE, each.metadata.name), each, self.clock.monotonic())
-
-    def lines(self, *prefixes: str) -> list[str]:
-        """The series whose names start so, without their common beginning."""
-        page = self.store.render(self.observer.moment()).decode().splitlines()
-        names = tuple(f"loopwatch_machinepool_{prefix}" for prefix in prefixes)
-        return [line.removeprefix("loopwatch_machinepool_") for line in page if line.startswith(names)]
-
-    def value(self, family: str, **labels: str) -> float | None:
-        return self.store.value(f"loopwatch_machinepool_{family}", labels, self.observer.moment())
 
 
 def test_a_reporting_pool_as_text() -> None:
