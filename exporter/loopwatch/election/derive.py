@@ -36,7 +36,7 @@ renew deadline, and makes every takeover later than the settings say."""
 
 
 class Times(msgspec.Struct, frozen=True):
-    """As set; the defaults are those of every Kubernetes component. `checks` says how they must relate."""
+    """As set; the defaults are those of every Kubernetes component. `settings.election_checks` says how they must relate."""
 
     lease_duration_seconds: int = 15
     renew_deadline_seconds: float = 10.0
@@ -69,9 +69,9 @@ class Step(enum.Enum):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A write of ours whose effect is not known: on which version (empty: of a Lease that was not there), its renewTime, and since when.
+    """Our last write that may have renewed: on which version (empty: of a Lease that was not there), its renewTime, and when it was sent.
 
-    `sole` says that no other write on that version may still be under way.
+    `sole` says that no earlier write of ours may still be under way.
     """
 
     base: str
@@ -81,7 +81,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Election(msgspec.Struct, frozen=True):
-    """What one process knows. `record` is None where there is no Lease, which is only meant where `known`.
+    """What one process knows. `record` is None where there is no Lease, and before the first read.
 
     `unchanged_since` is the moment at which this version, or the absence, was first seen here. `vanished` says that there was a Lease, by
     which another process may lead still. `abstain_until`: until then this process does not contend.
@@ -89,7 +89,6 @@ class Election(msgspec.Struct, frozen=True):
 
     identity: str
     times: Times
-    known: bool = False
     record: Record | None = None
     unchanged_since: float = NEVER
     vanished: bool = False
@@ -152,39 +151,31 @@ def step(election: Election, now: float, round_began: float) -> Step:
 def sending(election: Election, stamp: str, now: float) -> Election:
     """A CREATE, TAKE or RENEW with this renewTime is about to be sent: from here on nobody knows what the Lease says."""
     base = election.record.version if election.record else ""
-    sole = election.attempt is None or election.attempt.base != base
-    return msgspec.structs.replace(election, attempt=Attempt(base, stamp, now, sole), in_doubt=True)
+    return msgspec.structs.replace(election, attempt=Attempt(base, stamp, now, sole=election.attempt is None), in_doubt=True)
 
 
 def releasing(election: Election) -> Election:
     """A RELEASE is about to be sent; it renews nothing."""
-    return msgspec.structs.replace(_shared(election), in_doubt=True)
+    return msgspec.structs.replace(election, in_doubt=True)
 
 
 def refused(election: Election) -> Election:
     """The write certainly had no effect, and the refusal says nothing about the Lease (no right, throttled, not sent)."""
-    return msgspec.structs.replace(_shared(election), in_doubt=False)
+    return msgspec.structs.replace(election, in_doubt=False)
 
 
 def written(election: Election, record: Record, now: float) -> Election:
     """A write was answered with the Lease as it is now. What changed nothing renewed nothing: nobody else can have seen it."""
     attempt = election.attempt
-    renewed = attempt is not None and record.holder == election.identity and record.version != attempt.base
-    return _saw(election, record, now, renewed_at=attempt.sent_at if renewed and attempt else None)
+    return _saw(election, record, now, attempt if attempt and _came_after(record, attempt, election.identity) else None)
 
 
 def seen(election: Election, record: Record | None, now: float) -> Election:
     """A consistent read showed the Lease; None where it said that there is none. A lost write of ours may show in it."""
     attempt = election.attempt
-    renewed = (
-        attempt is not None
-        and attempt.sole
-        and record is not None
-        and record.holder == election.identity
-        and record.renew_time == attempt.stamp
-        and record.version != attempt.base
-    )
-    return _saw(election, record, now, renewed_at=attempt.sent_at if renewed and attempt else None)
+    if attempt and attempt.sole and record and record.renew_time == attempt.stamp and _came_after(record, attempt, election.identity):
+        return _saw(election, record, now, attempt)
+    return _saw(election, record, now, None)
 
 
 def gave_up(election: Election, until: float) -> Election:
@@ -209,26 +200,27 @@ def rest_until(election: Election, now: float, round_began: float, chance: float
     return max(due, now + (retry_after or 0.0))
 
 
-def _shared(election: Election) -> Election:
-    """More than one write may be under way on this version: none of them can be told by a read."""
-    attempt = election.attempt
-    return msgspec.structs.replace(election, attempt=msgspec.structs.replace(attempt, sole=False) if attempt else None)
+def _came_after(record: Record, attempt: Attempt, identity: str) -> bool:
+    """A version of ours that is not the one which the attempt was made on."""
+    return record.holder == identity and record.version != attempt.base
 
 
-def _saw(election: Election, record: Record | None, now: float, *, renewed_at: float | None) -> Election:
+def _saw(election: Election, record: Record | None, now: float, renewed_by: Attempt | None) -> Election:
     """The Lease is known again. Held by another, or by nobody, it ends our lead at once; where it vanished the deadline still holds."""
-    version = election.record.version if election.record else None
-    same = election.known and version == (record.version if record else None)
-    if renewed_at is None or abstaining(election, now):
-        renewed_at = NEVER if record and record.holder != election.identity else election.renewed_at
-    resolved = record is not None and election.attempt is not None and record.version != election.attempt.base
+    before, attempt = election.record, election.attempt
+    same = (before.version if before else None) == (record.version if record else None)
+    renewed_at = election.renewed_at
+    if record and record.holder != election.identity:
+        renewed_at = NEVER
+    elif renewed_by and not abstaining(election, now):
+        renewed_at = renewed_by.sent_at
     return msgspec.structs.replace(
         election,
-        known=True,
         record=record,
         unchanged_since=election.unchanged_since if same else now,
-        vanished=record is None and (election.vanished or (election.record is not None and not leading(election, now))),
+        vanished=record is None and (election.vanished or (before is not None and not leading(election, now))),
         renewed_at=renewed_at,
-        attempt=None if resolved else election.attempt,
+        # On a version that is past nothing can happen any more.
+        attempt=None if record and attempt and record.version != attempt.base else attempt,
         in_doubt=False,
     )

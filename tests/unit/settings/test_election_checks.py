@@ -20,6 +20,12 @@ def test_the_defaults_are_upstreams_and_pass_every_check() -> None:
     assert not checks.deadline_outlives_retry_problem(10, 2)
 
 
+def test_short_times_are_allowed() -> None:
+    assert not checks.lease_duration_problem(1)
+    assert not checks.renew_deadline_problem(0.5)
+    assert not checks.retry_period_problem(0.1)
+
+
 @pytest.mark.parametrize("seconds", [0, -1, -0.5])
 def test_each_duration_must_be_above_zero(seconds: float) -> None:
     assert checks.lease_duration_problem(seconds).startswith("leaseDuration must be greater than zero: --leader-elect-lease-duration is ")
