@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from tables: metrics.md and settings.md.
+"""The pages of docs/ that are made from tables: metrics.md, rbac.md and settings.md.
 
 Pure: tables in, Markdown out. Each page begins with the command that writes it, and says nothing that its table does not.
 """
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from loopwatch.metrics.family import Authority, Family, Group, Kind, Label
+from loopwatch.rbac.model import Right
 from loopwatch.settings.kinds import Kind as SettingKind
-from loopwatch.settings.model import Command
+from loopwatch.settings.model import Command, Subject
 from loopwatch.settings.table import Setting, Topic
 
 COMMAND = "make gen"
@@ -56,6 +57,35 @@ def settings_page(rows: Sequence[Setting]) -> str:
     )
 
 
+def rights_page(rights: Sequence[Right]) -> str:
+    """docs/rbac.md: one section a subject, one line a right."""
+    return "\n".join(
+        [
+            _written_from("exporter/loopwatch/rbac/rights.py"),
+            "# Rights",
+            "",
+            "The least that works: a right that is not here is given to nobody, and each line says what breaks without it. A missing",
+            "right is told in the log with its verb, resource and namespace: when it is first missed, and once a minute while it is.",
+            "",
+            "`loopwatch rbac` prints them as a ServiceAccount with Roles, ClusterRoles and their bindings:",
+            "",
+            "    loopwatch rbac sidecar --machine-pool-name POOL --namespace NAMESPACE | kubectl apply -f -",
+            "    loopwatch rbac controller --namespace NAMESPACE | kubectl apply -f -",
+            "    loopwatch rbac reader --namespace NAMESPACE | kubectl apply -f -",
+            "",
+            "Give it the settings that the process is started with: what stands under *with* is needed with those alone. *Only* is the",
+            "one object that a rule names; it can't name one for `create`. The namespaces must be there. Where pools, Leases and the",
+            "process's own pod are in different clusters, apply the manifests to each: `tokenreviews`, `subjectaccessreviews` and the",
+            "election's Lease are asked for in the pod's own.",
+            "",
+            "What the API server serves, and what oneself may do, everybody who is authenticated may ask: the ClusterRoles",
+            "`system:discovery` and `system:basic-user` of Kubernetes allow it.",
+            *(line for subject in Subject for line in _subject_section(subject, rights)),
+            "",
+        ]
+    )
+
+
 def _written_from(source: str) -> str:
     return f"<!-- Written by `{COMMAND}` from {source}: change that, not this. -->\n"
 
@@ -83,6 +113,26 @@ def _family_cells(group: Group[Any], family: Family[Any]) -> Sequence[str]:
 
 def _label(label: Label) -> str:
     return f"`{label.name}` ({_escaped(label.bound)})"
+
+
+def _subject_section(subject: Subject, rights: Sequence[Right]) -> Iterable[str]:
+    yield from ("", f"## {subject.value[0].upper()}{subject.value[1:]}", "")
+    heads = ("verb", "resource", "where", "only", "with", "room", "what for", "without it")
+    yield from _table(heads, (_right_cells(right) for right in rights if right.subject is subject))
+
+
+def _right_cells(right: Right) -> Sequence[str]:
+    group = f" ({right.resource.group})" if right.resource and right.resource.group else ""
+    return (
+        right.verb,
+        f"`{right.what}`{group}" if right.resource else f"`{right.what}` (nonResourceURLs)",
+        right.scope.value,
+        f"`{right.named.value}`" if right.named.value else "",
+        "<br>".join(f"`--{when.setting}` {' or '.join(when.values)}" for when in right.when),
+        right.room.value,
+        _escaped(right.why),
+        _escaped(right.without),
+    )
 
 
 def _topic_section(topic: Topic, rows: Sequence[Setting]) -> Iterable[str]:

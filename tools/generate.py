@@ -12,9 +12,10 @@ from itertools import islice
 from pathlib import Path
 
 from loopwatch.catalogue import GROUPS
+from loopwatch.rbac.rights import RIGHTS
 from loopwatch.settings.table import SETTINGS
 from tools import generate_iri
-from tools.documents import COMMAND, metrics_page, settings_page
+from tools.documents import COMMAND, metrics_page, rights_page, settings_page
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_DIFF_LINES = 40
@@ -24,6 +25,7 @@ def documents() -> dict[Path, str]:
     """What the pages should hold, by their path from the top of the repository."""
     return {
         Path("docs/metrics.md"): metrics_page(GROUPS),
+        Path("docs/rbac.md"): rights_page(RIGHTS),
         Path("docs/settings.md"): settings_page(SETTINGS),
     }
 

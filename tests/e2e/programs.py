@@ -53,11 +53,11 @@ class Loopwatch(Process):
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         super().__init__(f"loopwatch {command}", line, log, {**kept, **variables})
 
-    def get(self, path: str) -> tuple[int, str]:
-        """Status and body of one GET; OSError when it does not answer."""
+    def get(self, path: str, token: str = "") -> tuple[int, str]:
+        """Status and body of one GET, with a bearer token where one is given; OSError when it does not answer."""
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=SCRAPE_SECONDS)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             response = connection.getresponse()
             return response.status, response.read().decode()
         finally:

@@ -22,7 +22,7 @@ import yaml
 from tests.real_servers.audit import POLICY, AuditLog
 from tests.real_servers.building import TARGETS
 from tests.real_servers.client import Client
-from tests.real_servers.kubeconfig import write_kubeconfig
+from tests.real_servers.kubeconfig import write_kubeconfig, write_token_kubeconfig
 from tests.real_servers.paths import BINARIES, CRDS
 from tests.real_servers.pki import Authority, KeyPair, signing_key
 from tests.real_servers.processes import Process, ProcessFailed
@@ -126,6 +126,11 @@ class ApiServer:
         path = self.state / f"{user.replace('/', '_').replace(':', '_')}.kubeconfig"
         return write_kubeconfig(path, self.url, self._authority.certificate, user, self._authority.client(user, groups))
 
+    def kubeconfig_with(self, token_file: Path, user: str) -> Path:
+        """A kubeconfig by which the server knows whoever's token is in the file; `user` is its name within the kubeconfig."""
+        path = token_file.with_suffix(".kubeconfig")
+        return write_token_kubeconfig(path, self.url, self._authority.certificate, user, token_file)
+
     @property
     def client(self) -> Client:
         """An administrator's client."""
@@ -134,6 +139,11 @@ class ApiServer:
     def client_for(self, user: str, groups: Sequence[str] = ()) -> Client:
         """A client of `user`, a member of `groups`."""
         return self._client(self._authority.client(user, groups))
+
+    def client_with(self, token: str) -> Client:
+        """A client of whoever's token this is."""
+        context = ssl.create_default_context(cadata=self._authority.certificate.decode())
+        return Client(LOOPBACK, self.port, context, headers={"Authorization": f"Bearer {token}"})
 
     def _client(self, credentials: KeyPair) -> Client:
         context = ssl.create_default_context(cadata=self._authority.certificate.decode())

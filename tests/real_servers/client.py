@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 JSON = "application/json"
@@ -48,21 +48,28 @@ class WatchEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Speaks to one API server with one certificate."""
+    """Speaks to one API server with one certificate, or with one token in `headers`."""
 
     host: str
     port: int
     tls: ssl.SSLContext
     user_agent: str = "loopwatch-tests"
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
 
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = JSON, timeout_seconds: float = REQUEST_SECONDS
     ) -> Answer:
         """Send once; OSError when there is no answer."""
+        return self.send(method, path, None if body is None else json.dumps(body).encode(), content_type, timeout_seconds)
+
+    def send(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON, timeout_seconds: float = REQUEST_SECONDS
+    ) -> Answer:
+        """As `request`, with a body as it stands."""
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_seconds, context=self.tls)
         try:
-            headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": self.user_agent}
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": self.user_agent} | self.headers
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
             return Answer(response.status, _decoded(response.read()))
         finally:
@@ -86,6 +93,12 @@ class Client:
         """Server-side apply, by force: creates or updates; the object as stored, or UnexpectedStatus."""
         query = f"?fieldManager={self.user_agent}&force=true"
         stored: dict[str, Any] = self.request("PATCH", path + query, manifest, APPLY_PATCH).expect(200, 201)
+        return stored
+
+    def apply_yaml(self, path: str, manifest: str) -> dict[str, Any]:
+        """Server-side apply of a manifest as it stands: the server reads the YAML."""
+        query = f"?fieldManager={self.user_agent}&force=true"
+        stored: dict[str, Any] = self.send("PATCH", path + query, manifest.encode(), APPLY_PATCH).expect(200, 201)
         return stored
 
     def delete(self, path: str) -> Answer:

@@ -12,19 +12,21 @@ from tests.real_servers.pki import KeyPair
 
 def write_kubeconfig(path: Path, server: str, authority: bytes, user: str, credentials: KeyPair) -> Path:
     """A kubeconfig with a client certificate, readable by its owner alone; returns `path`."""
+    pair = {"client-certificate-data": _base64(credentials.certificate), "client-key-data": _base64(credentials.key)}
+    return _write(path, server, authority, user, pair)
+
+
+def write_token_kubeconfig(path: Path, server: str, authority: bytes, user: str, token_file: Path) -> Path:
+    """A kubeconfig that names a file with a bearer token; returns `path`."""
+    return _write(path, server, authority, user, {"tokenFile": str(token_file)})
+
+
+def _write(path: Path, server: str, authority: bytes, user: str, credentials: dict[str, str]) -> Path:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority-data": _base64(authority)}}],
-        "users": [
-            {
-                "name": user,
-                "user": {
-                    "client-certificate-data": _base64(credentials.certificate),
-                    "client-key-data": _base64(credentials.key),
-                },
-            }
-        ],
+        "users": [{"name": user, "user": credentials}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
         "current-context": "test",
     }

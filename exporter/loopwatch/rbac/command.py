@@ -21,7 +21,16 @@ async def run(settings: RbacSettings) -> int:
 
 def render(settings: RbacSettings) -> str:
     """What is printed: the same text for the same settings. Raises NamesError."""
-    names = Names(
+    names, texts = names_of(settings), settings_as_texts(settings)
+    subjects = list(Subject) if settings.process is None else [settings.process]
+    made = [each for subject in subjects for each in manifests(of_subject(RIGHTS, subject, texts), subject, names)]
+    documents = [each for index, each in enumerate(made) if _place(each) not in map(_place, made[:index])]
+    return f"# The least rights that work; docs/rbac.md says what each is for.\n{to_yaml(documents)}"
+
+
+def names_of(settings: RbacSettings) -> Names:
+    """What the settings call things."""
+    return Names(
         namespace=settings.namespace,
         prefix=settings.name_prefix,
         service_account=settings.service_account or "",
@@ -29,11 +38,6 @@ def render(settings: RbacSettings) -> str:
         election_lease=settings.leader_elect_resource_name,
         election_namespace=settings.leader_elect_resource_namespace or "",
     )
-    subjects = list(Subject) if settings.process is None else [settings.process]
-    texts = settings_as_texts(settings)
-    made = [each for subject in subjects for each in manifests(of_subject(RIGHTS, subject, texts), subject, names)]
-    documents = [each for index, each in enumerate(made) if _place(each) not in map(_place, made[:index])]
-    return f"# The least rights that work; docs/rbac.md says what each is for.\n{to_yaml(documents)}"
 
 
 def settings_as_texts(settings: RbacSettings) -> Mapping[str, str]:

@@ -8,9 +8,11 @@ import pytest
 
 from loopwatch.catalogue import GROUPS
 from loopwatch.metrics.family import Authority, Component, Family, Group, Kind, Label, Stability
+from loopwatch.rbac.rights import RIGHTS
+from loopwatch.settings.model import Subject
 from loopwatch.settings.table import SETTINGS
 from tools import generate, generate_iri
-from tools.documents import metrics_page, settings_page
+from tools.documents import metrics_page, rights_page, settings_page
 
 SAMPLE = Group[int](
     "machinepool",
@@ -68,7 +70,18 @@ def test_a_setting_is_one_line_with_all_that_the_table_says() -> None:
     assert "`LOOPWATCH_MACHINE_RUNTIME_ENDPOINT`, else `IRI_MACHINE_RUNTIME_ENDPOINT`" in page
 
 
-@pytest.mark.parametrize("page", [metrics_page(GROUPS), settings_page(SETTINGS)], ids=["metrics", "settings"])
+def test_a_right_is_one_line_with_all_that_the_table_says() -> None:
+    page = rights_page(RIGHTS)
+    assert (
+        "\n| patch | `leases` (coordination.k8s.io) | namespace ironcore-machinepool-lease | `--machine-pool-name` | "
+        "`--mode` auto or report | pools | each heartbeat | The Lease is made and never renewed, so the pool falls silent: "
+        "loopwatch_heartbeat_lease_writes_total counts forbidden. |\n"
+    ) in page
+    assert "\n| get | `/metrics` (nonResourceURLs) | cluster |" in page
+    assert sum(line.startswith("| ") for line in page.splitlines()) == len(RIGHTS) + 2 * len(Subject), "each right, and each table's head"
+
+
+@pytest.mark.parametrize("page", [metrics_page(GROUPS), rights_page(RIGHTS), settings_page(SETTINGS)], ids=["metrics", "rbac", "settings"])
 def test_tables_are_whole_and_the_page_says_what_writes_it(page: str) -> None:
     assert page.startswith("<!-- Written by `make gen` from exporter/loopwatch/")
     assert page.endswith("|\n")
@@ -81,13 +94,13 @@ def test_tables_are_whole_and_the_page_says_what_writes_it(page: str) -> None:
 
 
 def test_drift_is_found_shown_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    everything = ["docs/metrics.md", "docs/settings.md"]
+    everything = ["docs/metrics.md", "docs/rbac.md", "docs/settings.md"]
     assert generate.write_documents(tmp_path, check=True) == everything
     assert list(tmp_path.iterdir()) == [], "a check writes nothing"
     assert generate.write_documents(tmp_path, check=False) == everything
     assert generate.write_documents(tmp_path, check=True) == []
     settings = tmp_path / "docs/settings.md"
-    settings.write_text(settings.read_text().replace("| `10s` |", "| `11s` |"))
+    settings.write_text(settings.read_text().replace("| `50s` |", "| `51s` |"))
     capsys.readouterr()
     assert generate.write_documents(tmp_path, check=True) == ["docs/settings.md"]
     shown = capsys.readouterr().out.splitlines()
