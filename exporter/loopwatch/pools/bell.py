@@ -1,11 +1,25 @@
-"""Waking a loop that waits for a moment, and the grid of moments that a loop keeps to."""
+"""Waking a loop that waits for a moment, and the grid of moments that a loop keeps to.
+
+Timers of an event loop may fire a hair early (uvloop's are whole milliseconds), and a loop that asks for the tick after now would then
+turn twice within that hair. So whatever waits here goes on waiting until its moment has really come.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from typing import Final
 
 from loopwatch.clock import Clock
+
+SHORTEST_SECONDS: Final = 0.001
+"""An event loop's timers are no finer: a shorter wait may end where it began."""
+
+
+async def sleep_until(clock: Clock, moment: float) -> None:
+    """Sleep until monotonic `moment` has come."""
+    while (left := moment - clock.monotonic()) > 0:
+        await clock.sleep(max(left, SHORTEST_SECONDS))
 
 
 class Bell:
@@ -22,6 +36,8 @@ class Bell:
     async def wait(self, until: float) -> None:
         """Return at the next ring, or at monotonic `until`, whichever comes first."""
         left = until - self._clock.monotonic()
+        if left > 0:
+            left = max(left, SHORTEST_SECONDS)
         try:
             async with asyncio.timeout(None if math.isinf(left) else max(left, 0.0)):
                 await self._rung.wait()

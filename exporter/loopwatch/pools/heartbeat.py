@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from loopwatch.clock import Clock
 from loopwatch.iri.probe import ProbeResult, RuntimeProbe, deadline_exceeded
-from loopwatch.pools.bell import Ticks
+from loopwatch.pools.bell import Ticks, sleep_until
 from loopwatch.pools.derive import duty as duties
 from loopwatch.pools.standing import Standing
 
@@ -27,8 +27,8 @@ ASK_FRACTION: Final = 0.5
 """Of an interval: how long the machinepoollet's process may take to answer."""
 FIRST_ANSWER_POLL_SECONDS: Final = 1.0
 """How often it is asked until it answers for the first time: a pod's containers start one after the other, and a tick would be long."""
-ROUND_UP_FRACTION: Final = 0.5
-"""A beat out of turn that comes this close to the next tick (in intervals) takes its place."""
+SHORTEST_BEAT_FRACTION: Final = 0.5
+"""Of an interval: a beat that begins closer to the next tick may go on past it."""
 LONGEST_TURN_INTERVALS: Final = 5
 LONGEST_TURN_SLACK_SECONDS: Final = 10.0
 """No turn of any loop here takes longer than 3 intervals; only a loop that stands still passes 5 of them, and 10 s."""
@@ -100,8 +100,11 @@ class Heartbeat:
             duty, now = self._standing.settle(), self._clock.monotonic()
             if duty.reporting and (now >= tick or not reported):
                 reported = True
-                tick = self._end_of_beat(ticks, now)
-                await self._lease.beat(tick)
+                tick = ticks.after(now)
+                until = self._end_of_beat(tick, now)
+                await self._lease.beat(until)
+                # A tick that fell into a beat is served by it; one at which the beat was given up is due.
+                tick = tick if self._clock.monotonic() < tick else until
                 continue
             reported = duty.reporting
             if now >= tick:
@@ -112,10 +115,9 @@ class Heartbeat:
                 continue
             await bell.wait(min(tick, look, duties.still_at(duty, now)))
 
-    def _end_of_beat(self, ticks: Ticks, now: float) -> float:
-        """The next tick, or the one after where a beat out of turn would have too little time before it."""
-        tick = ticks.after(now)
-        return tick if tick - now >= ROUND_UP_FRACTION * self._interval_seconds else tick + self._interval_seconds
+    def _end_of_beat(self, tick: float, now: float) -> float:
+        """The next tick, or the one after where a late beat, or one out of turn, would have too little time to try again."""
+        return tick if tick - now >= SHORTEST_BEAT_FRACTION * self._interval_seconds else tick + self._interval_seconds
 
     async def _keep_probing(self) -> None:
         turn, ticks, _ = self._begin("probe")
@@ -125,7 +127,7 @@ class Heartbeat:
             result = await self._probe_once()
             now = self._clock.monotonic()
             self._standing.probed(result, now - began)
-            await self._clock.sleep(ticks.after(now) - now)
+            await sleep_until(self._clock, ticks.after(now))
 
     async def _probe_once(self) -> ProbeResult:
         """A probe bounds itself; a bound half-way from its timeout to the next tick stands behind it."""
@@ -152,8 +154,8 @@ class Heartbeat:
             turn()
             self._standing.machinepoollet(answered=await self._ask_once(answers))
             now = self._clock.monotonic()
-            pause = ticks.after(now) - now
-            await self._clock.sleep(pause if self._standing.duty.vouched else min(pause, FIRST_ANSWER_POLL_SECONDS))
+            tick = ticks.after(now)
+            await sleep_until(self._clock, tick if self._standing.duty.vouched else min(tick, now + FIRST_ANSWER_POLL_SECONDS))
 
     async def _ask_once(self, answers: MachinepoolletAnswers) -> bool:
         try:

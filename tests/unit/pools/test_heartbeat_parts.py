@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from loopwatch.kube.resources import ObjectKey
 from loopwatch.kube.transport import TransportError, TransportTimeout
 from loopwatch.pools.act import lease_bodies
 from loopwatch.pools.act.results import result_of, says_missing
-from loopwatch.pools.bell import Bell, Ticks
+from loopwatch.pools.bell import Bell, Ticks, sleep_until
 from loopwatch.pools.derive.versions import is_older
 from loopwatch.pools.families.heartbeat import RESULTS
 from loopwatch.pools.model import HOLDER_ANNOTATION
@@ -91,6 +92,34 @@ async def test_a_ring_that_nobody_waited_for_is_kept_once() -> None:
     assert clock.monotonic() == began
     await bell.wait(began + 10.0)
     assert clock.monotonic() == began + 10.0
+
+
+@stepped
+async def test_a_moment_too_near_for_a_timer_has_passed_after_the_wait() -> None:
+    clock = SteppedClock()
+    await clock.sleep(59.9)
+    until = clock.monotonic() + 1e-11
+    await Bell(clock).wait(until)
+    assert until <= clock.monotonic() <= until + 0.002
+
+
+class EarlyClock(SteppedClock):
+    """Its timers are whole milliseconds, rounded down, as uvloop's may be."""
+
+    async def sleep(self, seconds: float) -> None:
+        """End up to a millisecond early."""
+        await super().sleep(int(seconds * 1000) / 1000)
+
+
+@stepped
+async def test_a_tick_is_waited_for_also_where_timers_fire_early() -> None:
+    clock = EarlyClock()
+    ticks = Ticks(clock.monotonic(), 0.0337)
+    turns = []
+    for _ in range(20):
+        turns.append(clock.monotonic())
+        await sleep_until(clock, ticks.after(clock.monotonic()))
+    assert min(later - earlier for earlier, later in pairwise(turns)) > 0.03
 
 
 @stepped

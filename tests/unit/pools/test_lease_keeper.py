@@ -29,6 +29,7 @@ from loopwatch.pools.standing import Standing
 from loopwatch.pools.tally import Tally
 from loopwatch.settings.model import Mode
 from tests.support import pools
+from tests.support.logs import Lines
 from tests.support.stepped import SteppedClock, stepped
 
 POOL, US = "pool-a", "pool-a_us"
@@ -208,10 +209,12 @@ async def test_conflicts_without_end_are_few_attempts_and_end_at_the_tick() -> N
     parts = Parts(lambda request: ok(ours()) if request.method == "GET" else refused(409))
     parts.see_pool()
     parts.see_lease(holder=US)
-    began = parts.clock.monotonic()
-    await parts.beat()
+    began, lines = parts.clock.monotonic(), Lines()
+    with lines.caught():
+        await parts.beat()
     assert parts.clock.monotonic() <= began + INTERVAL
     assert parts.methods().count("PATCH") <= 12
+    assert len([line for line in lines.texts("warning") if "409" in line]) == 1
 
 
 @stepped

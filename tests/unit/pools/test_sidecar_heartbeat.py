@@ -199,3 +199,28 @@ async def test_the_lease_is_left_as_it_is_when_the_sidecar_ends() -> None:
         await sidecar.die()
         assert here.clock.monotonic() - since < 2
         assert (here.lease(), here.pool()) == (lease, pool)
+
+
+@stepped
+async def test_a_beat_out_of_turn_skips_no_tick() -> None:
+    async with world(pool=False) as here:
+        sidecar = here.started(Mode.REPORT)
+        await here.until(8)
+        here.create_pool()
+        await here.until(35)
+        assert sent(sidecar.writes(), here.began)[0] == 8
+        assert sent(sidecar.requests("patch", "leases"), here.began) == [10, 20, 30]
+
+
+@stepped
+async def test_a_beat_out_of_turn_that_fails_has_time_to_try_again() -> None:
+    async with world(pool=False) as here:
+        sidecar = here.started(Mode.REPORT)
+        await here.until(9)
+        here.fault(Hang(), verb="create", resource="leases", count=1)
+        here.create_pool()
+        await here.until(16)
+        assert here.holder() == sidecar.identity
+        assert sent(sidecar.requests("create", "leases"), here.began)[0] == 9
+        await here.until(35)
+        assert sent(sidecar.requests("patch", "leases"), here.began) == [20, 30]

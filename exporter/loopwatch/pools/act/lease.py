@@ -96,6 +96,8 @@ class LeaseKeeper:
             if self._clock.monotonic() + pause >= until:
                 break
             await self._clock.sleep(pause)
+        if failures and failures[-1].at_once:
+            self._say(_NOT_RENEWED, "conflict", "whenever it was to be written it had just been changed (409)")
         if failures and not any(failure.answered for failure in failures):
             # One long attempt gets through to a server that is merely slow; the tick after, two short ones again.
             long, short = self._interval_seconds, self._usual_patience
