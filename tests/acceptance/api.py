@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopwatch.clock import Clock
-from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, NAMESPACES, ObjectKey, Resource
+from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_CLASSES, MACHINE_POOLS, MACHINES, NAMESPACES, ObjectKey, Resource
 from loopwatch.kube.transport import Request, Timeout, Transport, TransportError
 
 PATIENT = Timeout(connect=10, read=10, total=10)
 WATCHING = Timeout(connect=10, read=120, total=None)
 JSON = {"Content-Type": "application/json"}
 MERGE = {"Content-Type": "application/merge-patch+json"}
+MACHINES_NAMESPACE = "default"
+NAMESPACE_OF = {LEASES: LEASE_NAMESPACE, MACHINES: MACHINES_NAMESPACE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +84,47 @@ class Kubectl:
         """Write a renewTime, whatever was there."""
         await self.send("PATCH", LEASES.object_path(ObjectKey(LEASE_NAMESPACE, name)), {"spec": {"renewTime": renew_time, **spec}})
 
+    async def create_machine_class(self, name: str) -> None:
+        """A MachineClass; one that is there already is as good."""
+        body = {"apiVersion": MACHINE_CLASSES.api_version, "kind": "MachineClass", "metadata": {"name": name}, "capabilities": {"cpu": "1"}}
+        await self.send("POST", MACHINE_CLASSES.collection_path(), body, expect=(201, 409))
+
+    async def create_machine(self, name: str, pool: str | None, *, machine_class: str = "small") -> None:
+        """A Machine bound to this pool, or to none; nobody has written a state of it yet."""
+        spec = {"machineClassRef": {"name": machine_class}, **({"machinePoolRef": {"name": pool}} if pool else {})}
+        metadata = {"name": name, "namespace": MACHINES_NAMESPACE}
+        body = {"apiVersion": MACHINES.api_version, "kind": "Machine", "metadata": metadata, "spec": spec}
+        await self.send("POST", MACHINES.collection_path(MACHINES_NAMESPACE), body)
+
+    async def bind_machine(self, name: str, pool: str) -> None:
+        """What the scheduler does."""
+        await self.send("PATCH", MACHINES.object_path(ObjectKey(MACHINES_NAMESPACE, name)), {"spec": {"machinePoolRef": {"name": pool}}})
+
+    async def set_machine_state(self, name: str, state: str) -> None:
+        """What the machinepoollet reports."""
+        await self.send("PATCH", MACHINES.object_path(ObjectKey(MACHINES_NAMESPACE, name), "status"), {"status": {"state": state}})
+
     async def delete(self, resource: Resource, name: str) -> None:
         """Delete one object; one that is gone already is as good."""
-        key = ObjectKey(LEASE_NAMESPACE if resource is LEASES else "", name)
+        key = ObjectKey(NAMESPACE_OF.get(resource, ""), name)
         await self.send("DELETE", resource.object_path(key), expect=(200, 202, 404))
 
     async def get(self, resource: Resource, name: str) -> dict[str, Any]:
         """One object as it stands."""
-        key = ObjectKey(LEASE_NAMESPACE if resource is LEASES else "", name)
+        key = ObjectKey(NAMESPACE_OF.get(resource, ""), name)
         found: dict[str, Any] = await self.send("GET", resource.object_path(key))
         return found
 
-    async def ensure_namespace(self) -> None:
-        """The namespace of the Leases."""
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}}
-        await self.send("POST", NAMESPACES.collection_path(), body, expect=(201, 409))
+    async def ensure_namespaces(self) -> None:
+        """Those of the Leases and of the Machines."""
+        for name in NAMESPACE_OF.values():
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await self.send("POST", NAMESPACES.collection_path(), body, expect=(201, 409))
 
     async def clear(self) -> None:
-        """Delete every pool and every Lease, and forget what was seen."""
-        for resource, namespace in ((MACHINE_POOLS, ""), (LEASES, LEASE_NAMESPACE)):
-            await self.send("DELETE", resource.collection_path(namespace))
+        """Delete every pool, Lease, Machine and MachineClass, and forget what was seen."""
+        for resource in (MACHINE_POOLS, LEASES, MACHINES, MACHINE_CLASSES):
+            await self.send("DELETE", resource.collection_path(NAMESPACE_OF.get(resource, "")))
         self.history.clear()
         self.pools.clear()
         self.leases.clear()

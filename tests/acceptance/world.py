@@ -112,6 +112,14 @@ class World:
         """Let time pass in this world."""
         await self.clock.sleep(seconds)
 
+    async def until(self, true: Callable[[], bool], within_seconds: float) -> float:
+        """Look again and again until it holds; the moment it did, or AssertionError."""
+        began = self.clock.monotonic()
+        while not true():
+            assert self.clock.monotonic() - began < within_seconds, f"not within {within_seconds:g} s"
+            await self.clock.sleep(self.seconds(0.005))
+        return self.clock.monotonic()
+
 
 @contextlib.asynccontextmanager
 async def running(*work: Awaitable[None]) -> AsyncIterator[None]:
@@ -155,7 +163,7 @@ async def _sandbox() -> AsyncIterator[World]:
     clock = SteppedClock()
     api = ApiServer(clock)
     kubectl = Kubectl(SandboxTransport(api, client="kubectl"), clock)
-    await kubectl.ensure_namespace()
+    await kubectl.ensure_namespaces()
 
     def half_open(client: str) -> None:
         api.faults.add(Fault(effect=Silence(), verb="watch", client=client, count=2))
@@ -176,7 +184,7 @@ async def _real() -> AsyncIterator[World]:
             stack.push_async_callback(connection.close)
             opened[client] = connection
         kubectl = Kubectl(opened["kubectl"], clock)
-        await kubectl.ensure_namespace()
+        await kubectl.ensure_namespaces()
         await kubectl.clear()
         stack.push_async_callback(kubectl.clear)
         yield World(clock, kubectl, opened.__getitem__, lambda client: proxies[client].freeze(), None)
