@@ -70,6 +70,7 @@ class Host(ABC):
             return
         self.incarnation += 1
         self.ending = False
+        self._forget()
         world = self.ground.world
         self.process = Process(world, self.client, seed=hash_of(f"{self.ground.seed} {self.client}"))
         self.ground.journal.names[self.process.loop] = self.client
@@ -112,6 +113,9 @@ class Host(ABC):
         else:
             self._ended(None)
 
+    def _forget(self) -> None:
+        """What belonged to the process before."""
+
     def _ended(self, error: BaseException | None) -> None:
         self.ground.ended(self, error)
 
@@ -129,6 +133,9 @@ class ControllerHost(Host):
         super().__init__(ground, name)
         self.controller: Controller | None = None
         self._mark_never_reported, self._made = mark_never_reported, made
+
+    def _forget(self) -> None:
+        self.controller = None
 
     async def _work(self, process: Process, transport: WireTransport) -> None:
         times = self.ground.times
@@ -215,7 +222,11 @@ class SidecarHost(Host):
         super().__init__(pod.ground, name)
         self.pod, self.mode, self.asks_poollet = pod, mode, asks_poollet
         self.sidecar: Sidecar | None = None
+        self.series_began_anew: set[str] = set()
         self._made = made
+
+    def _forget(self) -> None:
+        self.sidecar = None
 
     async def _work(self, process: Process, transport: WireTransport) -> None:
         times = self.ground.times
@@ -247,6 +258,9 @@ class PoolletHost(Host):
         super().__init__(pod.ground, name)
         self.pod, self.version = pod, version
         self.poollet: Machinepoollet | None = None
+
+    def _forget(self) -> None:
+        self.poollet = None
 
     async def _work(self, process: Process, transport: WireTransport) -> None:
         times = self.ground.times

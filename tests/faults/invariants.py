@@ -13,19 +13,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from loopwatch.kube.resources import MACHINE_POOLS
+from loopwatch.kube.resources import LEASES, MACHINE_POOLS
 from loopwatch.kube.transport import Request
 from loopwatch.sandbox.apiserver import Identity
 from loopwatch.settings.model import Mode
 from tests.faults.cluster import Cluster
-from tests.faults.hosts import ControllerHost, Host, SidecarHost
+from tests.faults.deaths import TICK_GRACES, Deaths
+from tests.faults.hosts import ELECTION, ControllerHost, Host, SidecarHost
 from tests.faults.marks import Marks
+from tests.faults.pages import Pages
+from tests.faults.quiet import check_reporters, settled_seconds
 from tests.faults.truth import PoolTruth, Truth, Write, conditions_of
 from tests.faults.witness import Witness
+
+SCRAPE_TICKS = 4
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,14 @@ class Observer:
         self.truth = Truth(cluster.api, lambda: cluster.world.now)
         self.truth.on_write = self._wrote
         self.witnesses: dict[str, Witness] = {}
+        self.written_at: dict[str, float] = {}
         self.marks = Marks(self)
+        self.marks.may_mark = self._holds_the_election
+        self.deaths = Deaths(self)
+        self.pages = Pages(self)
+        self._ticks = 0
         cluster.made_controller = self._controller_made
+        cluster.made_sidecar = _sidecar_made
         cluster.ground.ended = self._ended
         cluster.network.on_send = self._sent
         cluster.network.on_answer = self._answered
@@ -76,9 +86,40 @@ class Observer:
         if self.failure is not None:
             raise Broken(self.failure)
 
+    def begin(self) -> None:
+        """Look on from now."""
+        self.cluster.world.at(self.now + TICK_GRACES * self.cluster.plan.times.grace, self._tick)
+
+    def look_at_the_end(self) -> None:
+        """The calm is over: everything has to be as it should."""
+        check_reporters(self)
+        self.pages.scrape()
+        self.pages.compare(quiet_seconds=settled_seconds(self))
+
     def witness_of(self, host: ControllerHost) -> Witness | None:
         """Of the process that runs there now."""
         return self.witnesses.get(host.client)
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        self.deaths.tick()
+        if self._ticks % SCRAPE_TICKS == 0:
+            self.pages.scrape()
+            self._check_loops()
+        self.begin()
+
+    def _check_loops(self) -> None:
+        for host in self.cluster.hosts:
+            process = host.controller if isinstance(host, ControllerHost) else host.sidecar if isinstance(host, SidecarHost) else None
+            if process is not None and self.cluster.undisturbed_seconds(host) > self.cluster.plan.times.grace:
+                for phrase in process.health.loops.stuck():
+                    self.fail(8, f"{host.client}: a loop stands still: {phrase}")
+
+    def _holds_the_election(self, client: str) -> bool:
+        witness, lease = self.witnesses.get(client), self.cluster.api.object(LEASES, ELECTION)
+        if witness is None or witness.controller.elector is None:
+            return False
+        return lease is not None and lease["spec"].get("holderIdentity") == witness.controller.elector._lease.identity
 
     def _controller_made(self, host: ControllerHost) -> None:
         controller = host.controller
@@ -103,6 +144,7 @@ class Observer:
 
     def _wrote(self, write: Write, pool: PoolTruth) -> None:
         self.cluster.journal.note("accepted", described(write))
+        self.written_at[write.name] = self.now
         host = self._writer(write.by)
         if host is None:
             return
@@ -132,6 +174,23 @@ class Observer:
             self.fail(5, f"{write.by} wrote {write.name} and made of its other conditions {before} these: {after}")
 
 
+def _sidecar_made(host: SidecarHost) -> None:
+    if host.sidecar is None:
+        raise AssertionError("told of a sidecar that is not there")
+    observer = host.sidecar.observer
+    uids: dict[str, str] = {}
+
+    def changed(name: str) -> None:
+        view = observer.views.get(name)
+        uid = view.pool.metadata.uid if view and view.pool else ""
+        if uids.get(name) != uid:
+            uids[name] = uid
+            host.series_began_anew.add(name)
+
+    host.series_began_anew = set()
+    observer.subscribe(changed)
+
+
 def _foreign(pool: Any) -> list[dict[str, Any]]:
     return [entry for entry in conditions_of(pool) if entry.get("type") != "Ready"]
 
@@ -146,6 +205,3 @@ def described(write: Write) -> str:
         return f"{who} writes the lease of {write.name}: renewTime {spec.get('renewTime')}, holder {spec.get('holderIdentity')}"
     shown = [f"{entry['type']}={entry.get('status')}/{entry.get('reason')}" for entry in conditions_of(write.after)]
     return f"{who} writes the pool {write.name}: {' '.join(shown) or 'no conditions'}"
-
-
-Check = Callable[[], None]

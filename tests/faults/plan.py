@@ -22,6 +22,12 @@ from tests.faults.troubles import Misfortune, Trouble
 STORM_GRACES = 8.0
 CALM_GRACES = 5.0
 """Long enough for everything to be found again: a half-open watch (90 s with the defaults), a dead pool (90 s), an election."""
+SHORTEST_CALM_SECONDS = 35.0
+"""Some waits are 10 s whatever the settings are."""
+USUAL_GRACES = (0.0, 0.02, 0.1, 0.3, 0.6, 1.1, 2.5)
+DEADLY_GRACES = (0.0, 0.1, 0.6, 1.1, 2.5, 4.0)
+DEADLY = (troubles.PodDown, troubles.PodCut, troubles.Partition)
+"""What takes a pool's reporter away lasts longer: else few pools would ever be dead for a grace."""
 Poollet = Literal["v0.5.0", "v0.4.0", "none"]
 
 
@@ -66,11 +72,11 @@ class Plan:
         return replace(self, misfortunes=tuple(each for each in self.misfortunes if id(each) not in gone))
 
 
-def make(seed: str, *, most_controllers: int = 1, times: Times | None = None) -> Plan:
+def make(seed: str, *, most_controllers: int = 3, times: Times | None = None) -> Plan:
     """The scenario of a seed."""
     chance = random.Random(f"plan {seed}")
     times = times or Times(chance.choice((1.0, 1.0, 0.1)))
-    pods = tuple(_pod(chance, f"{chr(ord('a') + number)}", times) for number in range(chance.choice((1, 2, 2, 3, 3, 4, 5))))
+    pods = tuple(_pod(chance, f"{chr(ord('a') + number)}", times) for number in range(chance.choice((1, 2, 2, 3, 3, 4))))
     plan = Plan(
         seed=seed,
         times=times,
@@ -78,7 +84,7 @@ def make(seed: str, *, most_controllers: int = 1, times: Times | None = None) ->
         controllers=min(chance.choice((1, 2, 2, 3)), most_controllers),
         mark_never_reported=chance.random() < 0.7,
         storm=STORM_GRACES * times.grace,
-        calm=CALM_GRACES * times.grace,
+        calm=max(CALM_GRACES * times.grace, SHORTEST_CALM_SECONDS),
         misfortunes=(),
     )
     return replace(plan, misfortunes=_Weather(plan, chance).misfortunes())
@@ -138,8 +144,10 @@ class _Weather:
         drawn = []
         at = self._chance.uniform(0, grace)
         while at < storm:
-            seconds = min(grace * self._chance.choice((0.0, 0.02, 0.1, 0.3, 0.6, 1.1, 2.5)) * self._chance.uniform(0.5, 1.5), storm - at)
-            drawn.append(Misfortune(round(at, 3), round(seconds, 3), self._chance.choice(self._kinds)()))
+            trouble = self._chance.choice(self._kinds)()
+            lengths = DEADLY_GRACES if isinstance(trouble, DEADLY) else USUAL_GRACES
+            seconds = min(grace * self._chance.choice(lengths) * self._chance.uniform(0.5, 1.5), storm - at)
+            drawn.append(Misfortune(round(at, 3), round(seconds, 3), trouble))
             at += self._chance.expovariate(1 / between)
         return tuple(drawn)
 

@@ -33,7 +33,9 @@ def play(plan: Plan) -> Outcome:
     with cluster.journal.listening():
         try:
             cluster.begin()
+            observer.begin()
             world.run(world.now + plan.storm + plan.calm)
+            observer.look_at_the_end()
             observer.stop_if_broken()
         except Broken:
             pass
