@@ -41,8 +41,13 @@ def api_server(pytestconfig: pytest.Config) -> ApiServer:
 
 @pytest.fixture(autouse=True)
 def empty_cluster(api_server: ApiServer) -> Iterator[None]:
-    """No pool and no Lease is left from another test: a controller watches them all."""
+    """No pool and no Lease is there from another test: a controller watches them all."""
+    _clear(api_server)
     yield
+    _clear(api_server)
+
+
+def _clear(api_server: ApiServer) -> None:
     for collection in (POOLS, LEASES):
         api_server.client.delete(collection)
 

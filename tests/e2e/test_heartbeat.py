@@ -55,7 +55,7 @@ def test_a_killed_sidecar_is_unknown_and_true_again_once_it_reports_anew(world: 
     unknown = world.becomes("Unknown", 60.0, after=killed)
     record_property("SIGKILL to Unknown, s", round(unknown.at - killed, 1))
     assert 39.0 <= unknown.at - killed <= 52.0
-    assert controller.scrape().value("loopwatch_machinepool_lifecycle_marks_total", machinepool=POOL) == 1.0
+    until("counted", lambda: controller.counted("loopwatch_machinepool_lifecycle_marks_total", machinepool=POOL) == 1, 2.0)
 
     again = world.start_sidecar("report")
     again.wait_until("probing", lambda: again.counted("loopwatch_heartbeat_probes_total", code="OK") >= 1, 20.0)

@@ -78,6 +78,11 @@ class ApiServer:
         return f"https://{LOOPBACK}:{self.port}"
 
     @property
+    def etcd_url(self) -> str:
+        """Where its etcd listens for clients, without TLS."""
+        return f"http://{LOOPBACK}:{self._etcd_port}"
+
+    @property
     def process(self) -> Process:
         """The kube-apiserver that runs, or ran last."""
         if self._apiserver is None:
@@ -166,7 +171,7 @@ class ApiServer:
     def _start_etcd(self) -> None:
         for attempt in range(PORT_TRIES):
             self._etcd_port, peer_port = free_port(), free_port()
-            client_url, peer_url = f"http://{LOOPBACK}:{self._etcd_port}", f"http://{LOOPBACK}:{peer_port}"
+            client_url, peer_url = self.etcd_url, f"http://{LOOPBACK}:{peer_port}"
             command = [str(self._binaries / "etcd"), f"--data-dir={self.state / 'etcd'}", "--unsafe-no-fsync", "--log-level=warn"]
             command += [f"--listen-client-urls={client_url}", f"--advertise-client-urls={client_url}"]
             command += [
@@ -212,7 +217,7 @@ class ApiServer:
         pki = self.state / "pki"
         command = [
             str(self._binaries / "kube-apiserver"),
-            f"--etcd-servers=http://{LOOPBACK}:{self._etcd_port}",
+            f"--etcd-servers={self.etcd_url}",
             f"--bind-address={LOOPBACK}",
             f"--advertise-address={LOOPBACK}",
             f"--secure-port={self.port}",

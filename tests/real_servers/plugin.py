@@ -1,8 +1,8 @@
 """pytest plugin of `make e2e`: one real API server for each process that runs tests.
 
-Loaded by `-p tests.real_servers.plugin`. It sets LOOPWATCH_REAL_KUBECONFIG before any conftest is read, so that tests/contract and
-tests/acceptance, which else play on the sandbox, run on the real server; tests/e2e uses the server itself. Its files are thrown away when
-all tests passed, else kept, and the end of a dead server's log is shown with the test that failed.
+Loaded by `-p tests.real_servers.plugin`. Before any conftest is read it sets LOOPWATCH_REAL_KUBECONFIG and LOOPWATCH_REAL_ETCD, so that
+tests/contract and tests/acceptance, which else play on the sandbox, run on the real server; tests/e2e uses the server itself. Its files are
+thrown away when all tests passed, else kept, and the end of a dead server's log is shown with the test that failed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.real_servers.apiserver import ApiServer
 from tests.real_servers.paths import RUNS
 
 VARIABLE = "LOOPWATCH_REAL_KUBECONFIG"
+ETCD_VARIABLE = "LOOPWATCH_REAL_ETCD"
 KEPT_SECONDS = 24 * 3600.0
 
 SERVER = pytest.StashKey[ApiServer]()
@@ -37,6 +38,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     server.start()
     early_config.stash[SERVER] = server
     os.environ[VARIABLE] = str(server.kubeconfig)
+    os.environ[ETCD_VARIABLE] = server.etcd_url
 
 
 @pytest.hookimpl(wrapper=True)
