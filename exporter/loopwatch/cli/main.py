@@ -65,10 +65,8 @@ def _start(command: Command, given: dict[str, str]) -> int:
     for sentence in unknown_variables(os.environ):
         _say(sentence)
     # Imported only now: these bring the Kubernetes client and gRPC.
-    from loopwatch import log
-
     module = importlib.import_module(f"loopwatch.{command.value}")
-    log.configure(settings.log_level if isinstance(settings, CommonSettings) else "error", SystemClock())
+    _configure_log(settings)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return int(runner.run(module.run(settings)) or 0)
@@ -81,6 +79,15 @@ def _start(command: Command, given: dict[str, str]) -> int:
         if not all(isinstance(each, _users_errors()) for each in leaves):
             raise
         return _complain("; ".join(dict.fromkeys(str(each) for each in leaves)))
+
+
+def _configure_log(settings: Settings) -> None:
+    from loopwatch import log
+
+    if isinstance(settings, CommonSettings):
+        log.configure(settings.log_level, SystemClock(), log_format=settings.log_format)
+    else:
+        log.configure("error", SystemClock(), log_format=log.TEXT)
 
 
 def _settings(command: Command, given: dict[str, str]) -> Settings:

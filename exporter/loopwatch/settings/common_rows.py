@@ -75,4 +75,13 @@ COMMON_ROWS = (
         choices=("debug", "info", "warning", "error"),
         help="The least that is logged to stderr.",
     ),
+    Setting(
+        name="log-format",
+        kind=Kind.CHOICE,
+        commands=BOTH,
+        topic=Topic.PROCESS,
+        default="auto",
+        choices=("auto", "json", "text"),
+        help="json is an object a line, text is key=value; auto is text on a terminal, json elsewhere.",
+    ),
 )

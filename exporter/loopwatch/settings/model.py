@@ -65,6 +65,7 @@ class CommonSettings:
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
     log_level: str = "info"
+    log_format: str = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -170,6 +170,7 @@ TWO_VALUES = {
     "context": ("a", "b"),
     "listen-address": (":1", "[::1]:2"),
     "log-level": ("debug", "error"),
+    "log-format": ("json", "text"),
     "port": ("1", "2"),
     "once": ("true", "false"),
 }
