@@ -20,7 +20,7 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
 from loopwatch.kube.login import Login
-from loopwatch.kube.pem import client_pair_as_files
+from loopwatch.kube.memory import client_pair_as_files
 from loopwatch.kube.transport import Request, Timeout
 
 _READ_BUFFER_BYTES: Final = 2**16

@@ -149,12 +149,13 @@ class Credentials:
     async def _ask_plugin(self, within_seconds: float) -> None:
         """Wait for a run of the plugin: the one under way, else a new one, unless one has only just failed."""
         self._start_plugin()
-        if self._plugin_task is not None:
-            try:
-                async with asyncio.timeout(within_seconds):
-                    await asyncio.shield(self._plugin_task)
-            except TimeoutError as error:
-                raise CredentialsError(f"{self._source.name}: the exec plugin has not answered within {within_seconds:g} s yet") from error
+        task = self._plugin_task
+        if task is not None:
+            await asyncio.wait({task}, timeout=within_seconds)  # it goes on when this request is given up: the next one needs it too
+            if not task.done():
+                raise CredentialsError(f"{self._source.name}: the exec plugin has not answered within {within_seconds:g} s yet")
+            if task.cancelled():
+                raise CredentialsError(f"{self._source.name}: the connection was closed while the exec plugin ran")
         if self._plugin_failure:
             raise CredentialsError(f"{self._source.name}: {self._plugin_failure}")
 

@@ -12,17 +12,20 @@ import contextlib
 import datetime
 import os
 import signal
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
+from loopwatch.kube.memory import memory_file
 from loopwatch.kube.microtime import parse_nanoseconds
 from loopwatch.kube.transport import CredentialsError
 from loopwatch.text import clean_message
 
 API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_OUTPUT_BYTES: Final = 2**20
 _STDERR_BYTES: Final = 300
 
 
@@ -67,33 +70,62 @@ _decode_answer: Final = msgspec.json.Decoder(_Answer).decode
 async def run(plugin: ExecPlugin, environ: Mapping[str, str], timeout_seconds: float) -> ExecCredential:
     """Run it once. Raises CredentialsError: can't be started, failed, too slow, or no credential in its answer."""
     environment = {**environ, **dict(plugin.environment), "KUBERNETES_EXEC_INFO": _exec_info(plugin)}
-    try:
-        process = await asyncio.create_subprocess_exec(
+    with memory_file() as out, memory_file() as err:
+        process = await _started(plugin, environment, out, err)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await process.wait()
+        except TimeoutError as error:
+            raise CredentialsError(
+                f"exec plugin {plugin.command!r} has not answered within {timeout_seconds:g} s and was killed"
+            ) from error
+        finally:
+            await _kill(process)
+        printed, said = _content(out), _content(err)
+    if process.returncode != 0:
+        why = clean_message(said.decode(errors="replace").strip(), _STDERR_BYTES) or "it said nothing"
+        raise CredentialsError(f"exec plugin {plugin.command!r} ended with exit code {process.returncode}: {why}")
+    return _credential(plugin, printed)
+
+
+async def _started(plugin: ExecPlugin, environment: Mapping[str, str], out: BinaryIO, err: BinaryIO) -> Process:
+    """The running plugin, in a session of its own so that it can be killed with its children.
+
+    Its output goes to files: a pipe is at its end only when the last child that inherited it has ended, which may be a daemon.
+    """
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             plugin.command,
             *plugin.arguments,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=out,
+            stderr=err,
             start_new_session=True,
         )
+    )
+    try:
+        return await asyncio.shield(starting)
     except OSError as error:
         hint = f"; {clean_message(plugin.install_hint, 300)}" if plugin.install_hint else ""
         raise CredentialsError(f"exec plugin {plugin.command!r} can't be started: {error.strerror or error}{hint}") from error
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            out, err = await process.communicate()
-    except TimeoutError as error:
-        raise CredentialsError(f"exec plugin {plugin.command!r} has not answered within {timeout_seconds:g} s and was killed") from error
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode != 0:
-        said = clean_message(err.decode(errors="replace").strip(), _STDERR_BYTES)
-        raise CredentialsError(f"exec plugin {plugin.command!r} ended with exit code {process.returncode}: {said or 'it said nothing'}")
-    return _credential(plugin, out)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _kill(await starting)
+        raise
+
+
+async def _kill(process: Process) -> None:
+    """End it with its children, if it still runs."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read(_OUTPUT_BYTES)
 
 
 def _exec_info(plugin: ExecPlugin) -> str:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from loopwatch.kube.errors import ConfigError
 from loopwatch.kube.exec_plugin import ExecCredential, ExecPlugin
-from loopwatch.kube.pem import client_pair_as_files
+from loopwatch.kube.memory import client_pair_as_files
 
 HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
 PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"

@@ -15,7 +15,7 @@ import msgspec
 from loopwatch.clock import Clock
 from loopwatch.kube.errors import ApiError, Call
 from loopwatch.kube.exchange import exchange
-from loopwatch.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from loopwatch.kube.resources import SELF_SUBJECT_ACCESS_REVIEWS, SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from loopwatch.kube.transport import Request, Transport
 
 T = TypeVar("T")
@@ -84,6 +84,25 @@ class Reviewer:
         }
         review = await self._ask(SUBJECT_ACCESS_REVIEWS, spec, _AccessReview)
         return review.status.allowed
+
+    async def may_i(self, call: Call) -> bool:
+        """Whether whoever this transport speaks for may do that."""
+        attributes = {
+            "verb": call.verb,
+            "group": call.resource.group,
+            "version": call.resource.version,
+            "resource": call.resource.plural,
+            "subresource": call.subresource,
+            "namespace": call.namespace,
+            "name": call.name,
+        }
+        review = await self._ask(SELF_SUBJECT_ACCESS_REVIEWS, {"resourceAttributes": attributes}, _AccessReview)
+        return review.status.allowed
+
+    async def may_i_get(self, path: str) -> bool:
+        """Whether whoever this transport speaks for may `get` the URL path."""
+        spec = {"nonResourceAttributes": {"path": path, "verb": "get"}}
+        return (await self._ask(SELF_SUBJECT_ACCESS_REVIEWS, spec, _AccessReview)).status.allowed
 
     async def _ask(self, resource: Resource, spec: Mapping[str, Any], answer: type[T]) -> T:
         review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}

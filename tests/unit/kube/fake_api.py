@@ -223,16 +223,16 @@ class FakeApi:
         try:
             while True:
                 news = self._news
+                if version < self.compacted and not self.silent:
+                    gone = {"type": "ERROR", "object": json.loads(status_body(410, "Expired", "too old resource version"))}
+                    yield json.dumps(gone).encode() + b"\n"
+                    return
                 for event_version, kind, obj in [] if self.silent else self.log:
                     if event_version > version:
                         version = event_version
                         read_deadline = loop.time() + read_seconds
                         for chunk in self.chunked(json.dumps({"type": kind, "object": obj}).encode() + b"\n"):
                             yield chunk
-                if version < self.compacted and not self.silent:
-                    gone = {"type": "ERROR", "object": json.loads(status_body(410, "Expired", "too old resource version"))}
-                    yield json.dumps(gone).encode() + b"\n"
-                    return
                 if end.done() and end.result() == "reset":
                     raise TransportError("connection reset")
                 if end.done() or loop.time() >= deadline:

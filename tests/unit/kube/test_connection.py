@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import json
 import socket
+import ssl
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -477,6 +478,24 @@ async def test_the_name_in_the_certificate_may_be_another_than_the_address(tmp_p
                 else:
                     with pytest.raises(TransportError, match=r"another\.example"):
                         await fetch(connection)
+
+
+@stepped
+async def test_an_authority_without_a_key_identifier_is_trusted_on_newer_pythons_too(tmp_path: Path) -> None:
+    """Python 3.13 began to ask for what many clusters' authorities lack, and Go never did."""
+    create = ssl.create_default_context
+
+    def strict(*arguments: Any, **named: Any) -> ssl.SSLContext:
+        context = create(*arguments, **named)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    async with serving() as server, connected(tmp_path / "k", kubeconfig(server.url)) as connection:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ssl, "create_default_context", strict)
+            await fetch(connection)
+        assert connection._client is not None
+        assert not connection._client._rest.ssl_context.verify_flags & ssl.VERIFY_X509_STRICT
 
 
 def test_the_private_switch_of_aiohttp_is_still_there() -> None:

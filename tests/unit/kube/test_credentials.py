@@ -271,6 +271,24 @@ async def test_a_server_that_comes_back_with_a_certificate_of_the_new_authority_
         await connection.close()
 
 
+@stepped
+async def test_a_file_that_was_moved_away_and_back_is_well_again_at_the_next_look(
+    tmp_path: Path, server_pair: Pair, authority: Path
+) -> None:
+    shutil.copy(authority, tmp_path / "ca.crt")
+    token = tmp_path / "token"
+    token.write_text("token-a")
+    async with serving(server_pair) as server, connected(in_cluster(server, tmp_path)) as connection:
+        away = token.rename(tmp_path / "away")
+        await asyncio.sleep(2)
+        await fetch(connection)
+        assert "No such file" in connection.stats.last_failure
+        away.rename(token)
+        await asyncio.sleep(2)
+        await fetch(connection)
+        assert connection.stats.last_failure == ""
+
+
 # -- by kubeconfig
 
 

@@ -9,7 +9,7 @@ from loopwatch.kube.lines import LineCutter
 
 
 @given(st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b""))), st.lists(st.integers(0, 60)), st.booleans())
-def test_lines_come_out_whole_wherever_the_chunks_are_cut(lines: list[bytes], cuts: list[int], finished: bool) -> None:  # noqa: FBT001
+def test_lines_come_out_whole_wherever_the_chunks_are_cut(lines: list[bytes], cuts: list[int], finished: bool) -> None:
     stream = b"\n".join(lines) + (b"\n" if finished and lines else b"")
     borders = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     cutter = LineCutter()

@@ -528,6 +528,28 @@ async def test_a_broken_object_costs_only_itself() -> None:
 
 
 @stepped
+async def test_a_broken_object_that_vanished_in_a_gap_is_said_again_when_it_comes_back() -> None:
+    world = World()
+    world.api.put("bad", value="text")
+    with capture_logs() as logs:
+        async with world.running():
+            await world.run_for(1)
+            world.api.put("bad", value="still text")
+            await world.run_for(1)
+            assert len(logs) == 1
+            world.api.silent = True
+            world.api.delete("bad")
+            world.api.compact()
+            world.reflector.reopen()
+            world.api.silent = False
+            await world.run_for(1)
+            assert world.stats.undecodable_objects == 0
+            world.api.put("bad", value="text")
+            await world.run_for(1)
+    assert [entry["name"] for entry in logs] == ["bad", "bad"]
+
+
+@stepped
 async def test_an_object_that_nests_a_thousand_deep_costs_only_itself() -> None:
     world = World()
     world.api.put("good", value=1)
@@ -714,7 +736,7 @@ def _apply(world: World, kind: str, *with_: Any) -> float:
     return 0.0
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, max_size=30), sizes=st.lists(st.integers(1, 50), min_size=1, max_size=5))
 @stepped
 async def test_whatever_happens_in_between_the_sink_ends_equal_to_the_server(steps: list[tuple[Any, ...]], sizes: list[int]) -> None:
