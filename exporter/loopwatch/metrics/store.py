@@ -91,7 +91,13 @@ class _Column:
         self._joined: bytes | None = None
 
     def put(self, key: Key, samples: Samples) -> None:
-        if self._samples.get(key) == samples:
+        before = self._samples.get(key)
+        if before == samples:
+            return
+        if isinstance(samples, _CLOCKED) and isinstance(before, _CLOCKED) and not _is_nan(samples) and key in self._clocked:
+            # What each heartbeat does to a pool's ages: the series stays, its moment moves.
+            self._samples[key] = samples
+            self._clocked[key] = ((self._clocked[key][0][0], samples),)
             return
         fixed: list[bytes] = []
         clocked: list[tuple[bytes, Clocked]] = []

@@ -330,3 +330,14 @@ def test_prometheus_reads_the_whole_page() -> None:
         "up": ("gauge", 1),
     }
     assert [sample.labels["pool"] for sample in families["pool_age_seconds"].samples] == ["a", 'q"\\\n', ""]
+
+
+def test_a_moment_that_moves_shows_the_new_one_and_one_that_is_no_number_takes_the_series_away() -> None:
+    filled = store()
+    shown = []
+    for value in (Since(990.0), Since(995.0), Until(1001.0), Since(math.nan), Since(998.0)):
+        filled.put(POOLS, ("a",), Facts(gauge=value))
+        shown.append(filled.value("pool_age_seconds", {"pool": "a"}, NOW))
+        page_says = [line for line in filled.render(NOW).decode().splitlines() if not line.startswith("#")]
+        assert page_says == ([] if shown[-1] is None else [f'pool_age_seconds{{pool="a"}} {shown[-1]:.0f}'])
+    assert shown == [10.0, 5.0, 1.0, None, 2.0]
