@@ -14,7 +14,7 @@ from loopwatch.rbac.rights import RIGHTS
 from loopwatch.settings.model import Subject
 from tests.e2e.identities import Identity
 from tests.e2e.programs import Loopwatch
-from tests.e2e.watching import LEASES, POOLS, ready
+from tests.e2e.watching import LEASES, MACHINES, POOLS, ready
 from tests.real_servers.client import Client
 from tests.real_servers.processes import Process
 
@@ -108,6 +108,13 @@ def create_still_lease(client: Client, name: str) -> None:
     """A Lease whose holder renews it no more."""
     spec = {"holderIdentity": f"{name}_gone", "leaseDurationSeconds": 4}
     client.create(LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec})
+
+
+def create_machine(client: Client, name: str, pool: str) -> None:
+    """A Machine on the pool."""
+    manifest = {"apiVersion": "compute.ironcore.dev/v1alpha1", "kind": "Machine", "metadata": {"name": name, "namespace": "default"}}
+    spec = {"machineClassRef": {"name": "small"}, "machinePoolRef": {"name": pool}}
+    client.create(MACHINES, manifest | {"spec": spec})
 
 
 def write_ready(client: Client, name: str, status: str, reason: str) -> None:

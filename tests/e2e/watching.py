@@ -12,6 +12,7 @@ from tests.real_servers.client import Client, WatchEvent
 
 POOLS = "/apis/compute.ironcore.dev/v1alpha1/machinepools"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ironcore-machinepool-lease/leases"
+MACHINES = "/apis/compute.ironcore.dev/v1alpha1/namespaces/default/machines"
 LONGEST_SECONDS = 3600.0
 
 
