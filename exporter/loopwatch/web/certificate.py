@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from loopwatch.clock import Clock
-from loopwatch.kube.pem import client_pair_as_files
+from loopwatch.kube.memory import client_pair_as_files
 from loopwatch.kube.sayings import Sayings
 from loopwatch.log import get_logger
 
