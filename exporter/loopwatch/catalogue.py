@@ -12,6 +12,7 @@ from loopwatch.election.families import LEADER_ELECTION
 from loopwatch.kube.families import REFLECTOR
 from loopwatch.metrics.family import Component, Group
 from loopwatch.metrics.process import PROCESS
+from loopwatch.pools.families.events import EVENTS
 from loopwatch.pools.families.heartbeat import HEARTBEAT
 from loopwatch.pools.families.lifecycle import LIFECYCLE, MARKING
 from loopwatch.pools.families.machines import MACHINES, PLACEMENT
@@ -23,6 +24,7 @@ GROUPS: Final[tuple[Group[Any], ...]] = (
     MACHINES,
     LIFECYCLE,
     MARKING,
+    EVENTS,
     HEARTBEAT,
     LEADER_ELECTION,
     REFLECTOR,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from loopwatch import catalogue, leadership
 from loopwatch.clock import Clock, SystemClock
-from loopwatch.election.elector import Change
+from loopwatch.election.elector import Change, process_identity
 from loopwatch.kube import connection as connections
 from loopwatch.kube import families as reflector_families
 from loopwatch.kube.read import Reader
@@ -25,7 +25,9 @@ from loopwatch.metrics import process
 from loopwatch.metrics.family import Component
 from loopwatch.metrics.store import Store
 from loopwatch.pools import observe
+from loopwatch.pools.act.events import EventWriter
 from loopwatch.pools.act.mark import Marker
+from loopwatch.pools.announcer import Announcer
 from loopwatch.pools.confirm import Confirmation
 from loopwatch.pools.families.pool import POOL, SILENCE
 from loopwatch.pools.lifecycle import Lifecycle, Rules
@@ -96,6 +98,7 @@ class Controller:
         )
         self.lifecycle = self._lifecycle(clusters.pools)
         leadership.expose(self.store, self.elector, acts=settings.act)
+        self.announcer = self._announcer(clusters.pools) if settings.act and settings.events else None
         self.placement = Placement(self.store, self.observer, counts_machines=settings.machines)
         self.machines: MachineWatch | None = None
         if settings.machines:
@@ -113,6 +116,8 @@ class Controller:
                 tasks.create_task(self.machines.run(), name="watch machines")
             tasks.create_task(self._pool_sight.run(), name="sight of machinepools")
             tasks.create_task(self._lease_sight.run(), name="sight of leases")
+            if self.announcer is not None:
+                tasks.create_task(self.announcer.run(), name="write Events")
             tasks.create_task(self._lead_and_decide(), name="lead and decide")
 
     def leading(self) -> bool:
@@ -158,6 +163,10 @@ class Controller:
             leading=self.leading,
             turned=loop.turn,
         )
+
+    def _announcer(self, transport: Transport) -> Announcer:
+        writer = EventWriter(transport, self._clock, instance=process_identity(), timeout_seconds=self._grace * WRITE_FRACTION)
+        return Announcer(self.observer, self.store, writer, self._clock, leading=self.leading)
 
     def _lead_changed(self, change: Change) -> None:
         get_logger().info("this controller leads" if change.leading else "this controller no longer leads", because=change.reason)

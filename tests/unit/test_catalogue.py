@@ -42,6 +42,7 @@ PROMISED: dict[str, tuple[tuple[str, ...], tuple[Component, ...]]] = {
     f"{POOL}_lifecycle_elsewhere": ((), (C,)),
     f"{POOL}_lifecycle_mass_silence": ((), (C,)),
     f"{POOL}_lifecycle_mark_queue": ((), (C,)),
+    "loopwatch_events_total": (("result",), (C,)),
     f"{POOL}_ready_without_lease": (("machinepool",), (C,)),
     f"{POOL}_unready_but_renewed": (("machinepool",), (C,)),
     f"{POOL}_never_reported": (("machinepool",), (C, S)),

@@ -48,7 +48,7 @@ def settings_as_texts(settings: RbacSettings) -> Mapping[str, str]:
         "metrics-auth": settings.metrics_auth.value,
         "leader-elect": _boolean(value=settings.leader_elect),
         "machines": _boolean(value=settings.machines),
-        "events": _boolean(value=True),
+        "events": _boolean(value=settings.events),
     }
 
 

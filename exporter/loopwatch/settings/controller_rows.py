@@ -50,6 +50,14 @@ CONTROLLER_ROWS = (
         help="Watch Machines too, for the series that tell how many each pool holds, and in what state. false: those are absent.",
     ),
     Setting(
+        name="events",
+        kind=Kind.BOOLEAN,
+        commands=_CONTROLLER_AND_RBAC,
+        topic=Topic.LIFECYCLE,
+        default="true",
+        help="Tell of marks and recoveries by Events on the pool, in namespace default. A failure to do so is only counted.",
+    ),
+    Setting(
         name="no-act",
         kind=Kind.BOOLEAN,
         commands=_CONTROLLER_AND_RBAC,

@@ -94,6 +94,7 @@ class ControllerSettings(CommonSettings):
     mark_never_reported: bool = True
     mark_rate: int = 250
     machines: bool = True
+    events: bool = True
     lease_kubeconfig: str | None = None
     leader_elect: bool = True
     leader_elect_lease_duration_seconds: int = 15
@@ -134,4 +135,5 @@ class RbacSettings:
     leader_elect_resource_name: str = "loopwatch-controller"
     leader_elect_resource_namespace: str | None = None
     machines: bool = True
+    events: bool = True
     metrics_auth: MetricsAuth = MetricsAuth.NONE

@@ -157,6 +157,7 @@ TWO_VALUES = {
     "leader-elect-resource-namespace": ("a", "b"),
     "lease-kubeconfig": ("/a", "/b"),
     "machines": ("false", "true"),
+    "events": ("false", "true"),
     "metrics-auth": ("kubernetes", "none"),
     "metrics-auth-outage": ("0s", "1h"),
     "tls-cert-file": ("/a.crt", "/b.crt"),

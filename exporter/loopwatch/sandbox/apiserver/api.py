@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from loopwatch.clock import Clock
-from loopwatch.kube.resources import NAMESPACES, ObjectKey, Resource
+from loopwatch.kube.resources import NAMESPACES, SELF_SUBJECT_ACCESS_REVIEWS, ObjectKey, Resource
 from loopwatch.kube.transport import Request
 from loopwatch.sandbox.apiserver import calls, negotiation, statuses, writes
 from loopwatch.sandbox.apiserver.calls import Call, Identity
@@ -29,6 +29,7 @@ from loopwatch.sandbox.faults import (
     NotServed,
     Respond,
     Rule,
+    Traits,
     Unauthorized,
 )
 from loopwatch.sandbox.recorder import Record, Recorder
@@ -40,6 +41,23 @@ HISTORY_LIMIT: Final = 20_000
 """Events kept for each resource at least; up to twice as many are."""
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _encode: Final = msgspec.json.Encoder().encode
+
+
+class _Attributes(msgspec.Struct):
+    verb: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _ReviewSpec(msgspec.Struct):
+    resource_attributes: _Attributes | None = msgspec.field(default=None, name="resourceAttributes")
+
+
+class _Review(msgspec.Struct):
+    spec: _ReviewSpec
 
 
 class AnswerLost(Exception):
@@ -99,11 +117,24 @@ class ApiServer:
         user = self._authenticate(call)
         if user == ANONYMOUS and call.kind_of is not None:
             raise self._forbidden(call, user)
-        answer = self._router.answer(call)
+        answer = self._review(call, user) if _is_review(call) else self._router.answer(call)
         if lost:
             lost[0].take()
             raise AnswerLost
         return answer
+
+    def _review(self, call: Call, user: str) -> Answer:
+        """SelfSubjectAccessReview: what a fault forbids is not allowed, and all else is."""
+        try:
+            review = msgspec.json.decode(call.request.body or b"", type=_Review)
+        except msgspec.DecodeError as error:
+            raise statuses.bad_request(f"the object provided is unrecognized (must be of type SelfSubjectAccessReview): {error}") from None
+        asked = review.spec.resource_attributes or _Attributes()
+        traits = Traits(asked.verb, asked.resource, asked.subresource, asked.namespace, asked.name, call.identity.client)
+        allowed = user != ANONYMOUS and not any(isinstance(rule.fault.effect, Forbid) for rule in self.faults.matching(traits))
+        spec = msgspec.json.decode(call.request.body or b"")["spec"]
+        body = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": spec, "status": {"allowed": allowed}}
+        return Answer(201, {"Content-Type": statuses.JSON_TYPE}, _encode(body) + b"\n")
 
     async def _before(self, call: Call, rule: Rule, effect: Effect) -> Answer | None:
         """What a fault does before the request is looked at; None lets it go on."""
@@ -257,6 +288,10 @@ class ApiServer:
             raise ValueError(f"{method} {path}: {refusal.code} {refusal.reason}: {refusal.message}") from None
         if answer.status >= 300:
             raise ValueError(f"{method} {path}: {answer.status} {answer.body.decode()}")
+
+
+def _is_review(call: Call) -> bool:
+    return call.request.method == "POST" and call.request.path == SELF_SUBJECT_ACCESS_REVIEWS.collection_path()
 
 
 def _key(key: ObjectKey | str) -> ObjectKey:

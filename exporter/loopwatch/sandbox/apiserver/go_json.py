@@ -81,6 +81,29 @@ NAMESPACE: Final = Struct(
         "status": Struct("NamespaceStatus", {"phase": "string", "conditions": "any"}),
     },
 )
+EVENT: Final = Struct(
+    "Event",
+    {
+        "metadata": OBJECT_META,
+        "involvedObject": Struct(
+            "ObjectReference",
+            dict.fromkeys(("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"), "string"),
+        ),
+        "reason": "string",
+        "message": "string",
+        "source": Struct("EventSource", {"component": "string", "host": "string"}),
+        "firstTimestamp": "time",
+        "lastTimestamp": "time",
+        "count": "int32",
+        "type": "string",
+        "eventTime": "micro-time",
+        "series": Struct("EventSeries", {"count": "int32", "lastObservedTime": "micro-time"}),
+        "action": "string",
+        "related": "any",
+        "reportingComponent": "string",
+        "reportingInstance": "string",
+    },
+)
 
 
 class GoDecoder:

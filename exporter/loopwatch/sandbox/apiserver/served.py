@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 import yaml
 
-from loopwatch.kube.resources import LEASES, MACHINE_CLASSES, MACHINE_POOLS, MACHINES, NAMESPACES, Resource
+from loopwatch.kube.resources import EVENTS, LEASES, MACHINE_CLASSES, MACHINE_POOLS, MACHINES, NAMESPACES, Resource
 from loopwatch.sandbox.apiserver import go_json, metadata, schema, statuses
 from loopwatch.sandbox.apiserver.jsons import Json
 from loopwatch.sandbox.apiserver.statuses import Cause
@@ -111,6 +111,7 @@ def served_types() -> tuple[ResourceType, ...]:
         _custom(MACHINES, schemas, status=True, selectable=selectors),
         _custom(MACHINE_CLASSES, schemas, status=False),
         _built_in(LEASES, go_json.LEASE, _lease_faults, create_on_update=True),
+        _built_in(EVENTS, go_json.EVENT, _event_faults, create_on_update=True, short_names=("ev",)),
         _built_in(NAMESPACES, go_json.NAMESPACE, _no_faults, status=True, dots_in_name=False, short_names=("ns",)),
     )
 
@@ -189,9 +190,10 @@ def _decode_built_in(resource: Resource, struct: go_json.Struct, document: dict[
     decoder = go_json.GoDecoder()
     body = decoder.decode({key: value for key, value in document.items() if key not in {"kind", "apiVersion"}}, struct)
     body.setdefault("metadata", {})
-    body.setdefault("spec", {})
-    for gated in ("strategy", "preferredHolder"):  # behind a feature gate that is off: taken, and dropped
-        body["spec"].pop(gated, None)
+    if "spec" in struct.fields:
+        body.setdefault("spec", {})
+        for gated in ("strategy", "preferredHolder"):  # behind a feature gate that is off: taken, and dropped
+            body["spec"].pop(gated, None)
     return Decoded({"kind": resource.kind, "apiVersion": resource.api_version} | body, tuple(sorted(decoder.unknown)))
 
 
@@ -212,6 +214,14 @@ def _lease_faults(body: dict[str, Any], _subresource: str) -> list[Cause]:
         told = f"Invalid value: {spec['leaseTransitions']}: must be greater than or equal to 0"
         faults.append(Cause("spec.leaseTransitions", "FieldValueInvalid", told))
     return faults
+
+
+def _event_faults(body: dict[str, Any], _subresource: str) -> list[Cause]:
+    """An Event lies in its object's namespace; one about an object without a namespace in `default`."""
+    namespace, of_object = body["metadata"].get("namespace", ""), body.get("involvedObject", {}).get("namespace", "")
+    if namespace == of_object or (not of_object and namespace == "default"):
+        return []
+    return [Cause("involvedObject.namespace", "FieldValueInvalid", f'Invalid value: "{of_object}": does not match event.namespace')]
 
 
 def _no_faults(_body: dict[str, Any], _subresource: str) -> list[Cause]:
