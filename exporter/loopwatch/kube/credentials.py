@@ -144,7 +144,9 @@ class Credentials:
         self.stats.failures_total += 1
         self.stats.last_failure = why
         if self._sayings.due("failure"):
-            log.warning("credentials can't be renewed; the old ones stay in use", source=self._source.name, why=why)
+            without = self._said.plugin is not None and self._credential is None
+            in_use = "none: no request is sent" if without else "the old ones"
+            log.warning("credentials can't be read or made", source=self._source.name, why=why, in_use=in_use)
 
     async def _ask_plugin(self, within_seconds: float) -> None:
         """Wait for a run of the plugin: the one under way, else a new one, unless one has only just failed."""
