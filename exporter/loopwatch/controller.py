@@ -72,6 +72,7 @@ class Controller:
         self.store = Store(*catalogue.groups(Component.CONTROLLER))
         self.health = Health(Loops(clock), Readiness(POOLS_LISTED, LEASES_LISTED))
         self.observer = PoolsObserver(self.store, POOL, clock, grace_seconds=grace)
+        self.observer.subscribe_lists(self._listed)
         self.elector = leadership.elector(settings, clusters.own, clock, self.health.loops, self._lead_changed)
         self._readers = {observe.MACHINE_POOLS: Reader(clusters.pools, clock), observe.LEASES: Reader(clusters.leases, clock)}
         self._pool_sight = self._sight_keeper(observe.MACHINE_POOLS)
@@ -191,14 +192,18 @@ class Controller:
             each_turn=each_turn,
         )
 
+    def _listed(self) -> None:
+        if self.observer.pools_listed:
+            self.health.readiness.met(POOLS_LISTED)
+        if self.observer.leases_listed:
+            self.health.readiness.met(LEASES_LISTED)
+
     def _answered(self, resource: str, at: float) -> None:
         if self.observer.answered(resource, at):
             self.lifecycle.reconsider()
 
     def _each_pool_turn(self) -> None:
-        """What needs a look every few seconds: readiness, the warning about the setting, the leader without sight."""
-        if self.observer.pools_listed:
-            self.health.readiness.met(POOLS_LISTED)
+        """What needs a look every few seconds: the warning about the setting, the leader without sight."""
         self._warn_of_short_grace()
         if self.elector is not None and self.observer.blind_seconds() >= self._grace:
             gave_up = self.elector.give_up(self._settings.leader_elect_lease_duration_seconds)
@@ -219,8 +224,6 @@ class Controller:
 
     def _each_lease_turn(self) -> None:
         """End a lease watch that has brought nothing for two fifths of the grace though a pool lives: it may be half-open."""
-        if self.observer.leases_listed:
-            self.health.readiness.met(LEASES_LISTED)
         last = self.leases.stats.last_event_at
         if last is not None and self._clock.monotonic() - last > self._grace * QUIET_FRACTION and self._some_pool_lives():
             self.leases.reopen()

@@ -75,7 +75,7 @@ class PoolsObserver:
         self._subscribers.append(changed)
 
     def subscribe_lists(self, listed: Callable[[], None]) -> None:
-        """Have `listed` called after each complete list of pools, also one that changes no view."""
+        """Have `listed` called after each complete list of pools or of Leases, also one that changes no view."""
         self._list_subscribers.append(listed)
 
     def moment(self) -> Moment:
@@ -147,6 +147,14 @@ class PoolsObserver:
             self.pools_listed = True
             for view in list(self._views.values()):
                 self._put(self._settled(view))
+        self._tell_listed()
+
+    def leases_replaced(self) -> None:
+        """A list of Leases is complete."""
+        self.leases_listed = True
+        self._tell_listed()
+
+    def _tell_listed(self) -> None:
         for listed in self._list_subscribers:
             listed()
 
@@ -237,7 +245,7 @@ class LeaseSink:
             self._observer.see_lease(key.name, lease, at)
         for key in undecodable:
             self._observer.unreadable(key.name, at, pool=False)
-        self._observer.leases_listed = True
+        self._observer.leases_replaced()
 
     def changed(self, key: ObjectKey, obj: Lease, at: float) -> None:
         """ADDED or MODIFIED."""
