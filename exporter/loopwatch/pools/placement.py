@@ -22,6 +22,11 @@ from loopwatch.pools.observe import PoolsObserver
 _NEVER_SEEN: Final = object()
 
 
+def _same(before: object, pool: MachinePool) -> bool:
+    """True where a relist brought the pool as it was."""
+    return isinstance(before, MachinePool) and before.status == pool.status and before.spec == pool.spec
+
+
 class Placement:
     """Of every pool that the observer sees; the sink of the Machines' reflector, where `counts_machines`."""
 
@@ -73,16 +78,16 @@ class Placement:
             if name in self._pools:
                 self._lose_pool(name)
             return
-        if self._pools.get(name, _NEVER_SEEN) is view.pool:
+        before = self._pools.get(name, _NEVER_SEEN)
+        if before is view.pool:
             return
-        new = name not in self._pools
         self._pools[name] = view.pool
-        if view.pool is not None:
-            self._offers[name] = offer_of(view.pool)
-        if new:
+        if before is _NEVER_SEEN:
             self._book.pool_exists(name)
             self._put_machines()
-        self._put((name,))
+        if view.pool is not None and not _same(before, view.pool):
+            self._offers[name] = offer_of(view.pool)
+            self._put((name,))
 
     def _lose_pool(self, name: str) -> None:
         del self._pools[name]

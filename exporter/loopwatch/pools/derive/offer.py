@@ -6,6 +6,7 @@ rest of the pool is as good as it was.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -50,10 +51,19 @@ def _by_class(published: Quantities | None) -> dict[str, Number]:
     numbers: dict[str, Number] = {}
     for name, quantity in (published or {}).items():
         machine_class = name.removeprefix(CLASS_PREFIX)
-        if machine_class != name and machine_class and quantity is not None:
-            try:
-                number = quantities.parse(quantity)
-            except ValueError:
-                continue
-            numbers[machine_class] = int(number) if number.denominator == 1 else float(number)
+        number = _number(quantity) if machine_class != name and machine_class else None
+        if number is not None:
+            numbers[machine_class] = number
     return numbers
+
+
+@functools.lru_cache(maxsize=4096)
+def _number(quantity: float | str | None) -> Number | None:
+    """The quantity, None where it is none. Many pools publish the same few."""
+    if quantity is None:
+        return None
+    try:
+        exact = quantities.parse(quantity)
+    except ValueError:
+        return None
+    return int(exact) if exact.denominator == 1 else float(exact)
