@@ -83,7 +83,7 @@ class Bench:
         self.observer.machine_pools.replaced(there, frozenset(), self.clock.monotonic())
         self.delivery: Delivery[Machine] = Delivery(self.placement, decode_machine, Call("list", MACHINES), ReflectorStats(), self.clock)
 
-    async def list(self) -> tuple[float, float]:
+    async def load(self) -> tuple[float, float]:
         """A complete list in pages: CPU seconds in all, and those of the one step that no other task can interrupt."""
         listing: Listing[Machine] = Listing({}, {}, [])
         decoding = 0.0
@@ -106,15 +106,15 @@ class Bench:
 
 async def main() -> None:
     """Measure, print."""
-    first = await Bench().list()
+    first = await Bench().load()
     bench = Bench()
     gc.collect()
     tracemalloc.start()
-    await bench.list()
+    await bench.load()
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    relists = [await bench.list() for _ in range(3)]
+    relists = [await bench.load() for _ in range(3)]
     states = ("Pending", "Running", "Terminating")
     bursts = [[b'{"type":"MODIFIED","object":' + machine(number, state) + b"}" for number in range(EVENTS)] for state in states]
     events = min(bench.deliver(lines) for lines in bursts)
