@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -353,6 +354,21 @@ async def test_certificate_and_key_files_are_used_when_both_are_new_and_not_befo
                 await fetch(connection)
             assert [seen.client for seen in server.seen] == ["one", "one", "two"]
             assert "PRIVATE" not in str(logs)
+
+
+@stepped
+async def test_no_key_is_ever_written_to_a_disk(
+    tmp_path: Path, certificates: Certificates, server_pair: Pair, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kubernetes.aio leaves a temporary file for each certificate and key until the process ends, and needs a directory for them."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "no such directory"))
+    async with serving(server_pair, clients=authority) as server:
+        path = write(
+            tmp_path / "k", kubeconfig(server.url, pair_of(certificates, "one"), **{"certificate-authority-data": data(authority)})
+        )
+        async with connected(ConnectionSettings("test", path)) as connection:
+            assert await fetch(connection) == 200
+            assert server.seen[0].client == "one"
 
 
 @stepped
