@@ -41,15 +41,16 @@ TIMES = (
     "--leader-elect-retry-period=500ms",
     f"--leader-elect-resource-namespace={NAMESPACE}",
 )
-SILENT, ALIVE, MOVED = "silent", "alive", "moved"
+SILENT, ALIVE, MOVED, TOLD = "silent", "alive", "moved", "told"
 LEADING = "loopwatch_leader_election_leading"
 WATCH_POOLS, WATCH_LEASES, WATCH_MACHINES = ("controller: watch machinepools", "controller: watch leases", "controller: watch machines")
 Controllers = Mapping[str, Bereft]
 Claim = Callable[[Bereft, Controllers], None]
 """What holds of the first, and what of the others shows that it is its right that it lacks."""
-EVENTS = "events"
-"""Whoever lacks a right to Events marks the pool: test_rights.py has those rows."""
-ROWS = [right for right in rights_of(Subject.CONTROLLER) if right.what != EVENTS]
+ROWS = rights_of(Subject.CONTROLLER)
+CREATE_EVENTS, PATCH_EVENTS = "controller: create events", "controller: patch events"
+NEVER = "--machine-pool-lifecycle-grace-period=1h"
+"""For those that lead, tell of others' writes, and must not mark the silent pool themselves."""
 ONLOOKERS = {WATCH_POOLS, WATCH_LEASES, "controller: list machines", WATCH_MACHINES}
 
 
@@ -63,12 +64,12 @@ def empty_cluster(api_server: ApiServer) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def controllers(api_server: ApiServer, empty_cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controllers]:
-    """A silent pool with a Machine, one that lives, one that the test moves; and for each row a controller without that right."""
+    """A silent pool with a Machine, one that lives, two that the test moves; and for each row a controller without that right."""
     del empty_cluster
     folder, client = tmp_path_factory.mktemp("rights"), api_server.client
     found: dict[str, Bereft] = {}
     with contextlib.ExitStack() as stack:
-        for pool in (SILENT, ALIVE, MOVED):
+        for pool in (SILENT, ALIVE, MOVED, TOLD):
             create_pool(client, pool)
         create_still_lease(client, SILENT)
         create_machine(client, "first", SILENT)
@@ -104,6 +105,7 @@ def controllers(api_server: ApiServer, empty_cluster: None, tmp_path_factory: py
                 identity,
                 folder,
                 *TIMES,
+                *([NEVER] if row.key in {CREATE_EVENTS, PATCH_EVENTS} else []),
                 f"--leader-elect-resource-name={lease}",
                 f"--no-act={'true' if watches_only else 'false'}",
                 f"--metrics-auth={'kubernetes' if row.room is Room.LISTEN else 'none'}",
@@ -209,6 +211,38 @@ def leads_until_its_first_renewal_is_due(controller: Bereft, _: Controllers) -> 
     assert controller.shows("loopwatch_leader_election_transitions_total") == [2.0]
 
 
+def recovers(controller: Bereft, times: int) -> None:
+    """A pool goes Unknown and comes back before the eyes of a leader, which tells of it by an Event."""
+    controller.waits_until("it leads", lambda: controller.shows(LEADING) == [1.0], START_SECONDS)
+    transitions = "loopwatch_machinepool_ready_transitions_total"
+    for status in ["Unknown", "True"] * times:
+        seen = sum(controller.shows(transitions, machinepool=TOLD))
+        write_ready(controller.client, TOLD, status, "MachinePoolStatusUnknown" if status == "Unknown" else "HeartbeatReceived")
+        controller.waits_until(f"it saw {status}", lambda seen=seen: sum(controller.shows(transitions, machinepool=TOLD)) > seen)  # type: ignore[misc] # each its own
+
+
+def events_written(controller: Bereft) -> list[tuple[str, int]]:
+    """Its requests about Events, and how they were answered."""
+    audited = controller.identity.server.audit_log.requests(user_agent="(controller)")
+    return [
+        (request.verb, request.code) for request in audited if request.resource == "events" and request.user == controller.identity.user
+    ]
+
+
+def without_create_events(controller: Bereft, _: Controllers) -> None:
+    recovers(controller, times=1)
+    controller.waits_until("it was refused", lambda: bool(events_written(controller)))
+    assert {*events_written(controller)} == {("create", 403)}
+    assert controller.shows(LEADING) == [1.0], "an Event never matters to the loops"
+
+
+def without_patch_events(controller: Bereft, _: Controllers) -> None:
+    recovers(controller, times=2)
+    controller.waits_until("it was refused", lambda: ("patch", 403) in events_written(controller))
+    assert {*events_written(controller)} == {("create", 201), ("patch", 403)}
+    assert controller.shows(LEADING) == [1.0]
+
+
 def without_a_review(controller: Bereft, _: Controllers) -> None:
     token = issue(controller.client, controller.identity.account)
     controller.waits_until("a scrape is answered 503", lambda: controller.answers("/metrics", token) == 503, START_SECONDS)
@@ -226,6 +260,8 @@ CLAIMS: dict[str, Claim] = {
     "controller: get leases": leads_and_marks_nothing,
     "controller: list machines": without_list_machines,
     WATCH_MACHINES: without_watch_machines,
+    CREATE_EVENTS: without_create_events,
+    PATCH_EVENTS: without_patch_events,
     "controller: election: get leases": never_leads,
     "controller: election: create leases": never_leads,
     "controller: election: patch leases": leads_until_its_first_renewal_is_due,

@@ -18,6 +18,7 @@ import structlog
 
 from loopwatch import __version__
 from loopwatch.cli import main as cli
+from loopwatch.rbac.command import render
 from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, Mode, RbacSettings, SidecarSettings, Subject
 from loopwatch.settings.table import SETTINGS, Topic, settings_of
 
@@ -384,3 +385,28 @@ def test_a_controller_whose_port_is_in_use_is_refused(tmp_path: Path) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         line = one_line(process("controller", "--kubeconfig", str(kubeconfig), "--listen-address", address))
     assert line.startswith(f"can't listen on {address}: the port is in use")
+
+
+def test_the_real_command_prints_rights_for_kubectl() -> None:
+    done = process("rbac", "controller", "--namespace", "ops", "--no-act")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == render(RbacSettings(process=Subject.CONTROLLER, namespace="ops", act=False))
+    assert done.stdout.startswith("# The least rights that work; docs/rbac.md says what each is for.\n---\napiVersion: v1\n")
+
+
+def test_rights_of_a_sidecar_without_a_pool_are_refused_in_one_line() -> None:
+    assert one_line(process("rbac", "sidecar")).startswith("--machine-pool-name is required for a sidecar's rights")
+
+
+@pytest.mark.parametrize("command", [("controller",), SIDECAR])
+def test_a_certificate_that_can_not_be_read_is_refused_with_its_flag(command: tuple[str, ...], tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(KUBECONFIG)
+    flags = ("--kubeconfig", str(kubeconfig), "--tls-cert-file", f"{tmp_path}/none", "--tls-key-file", f"{tmp_path}/none")
+    line = one_line(process(*command, *flags))
+    assert line == f"--tls-cert-file {tmp_path}/none can't be read: No such file or directory; correct the path, or write the file\n"
+
+
+def test_half_a_tls_pair_is_refused_with_the_half_that_is_missing() -> None:
+    line = one_line(process("controller", "--tls-cert-file", "/tls.crt"))
+    assert line == "--tls-cert-file is set without --tls-key-file: HTTPS needs both, plain HTTP neither\n"
