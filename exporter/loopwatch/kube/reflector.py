@@ -157,9 +157,9 @@ class Reflector(Generic[T]):
                 raise
             return 0.0  # reopen() ended it
         except TransportTimeout:
-            if stream is None or stream.received:
+            if stream is None:
                 raise
-            # Not one byte: an idle resource on a server that sends no bookmarks looks the same as a dead connection. A new watch tells.
+            # An idle resource looks the same as a dead connection: bookmarks come only where there is news. A new watch tells.
         finally:
             self._open_watch = None
             lived_seconds = self._clock.monotonic() - opened_at
