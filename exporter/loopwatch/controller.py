@@ -229,10 +229,10 @@ class Controller:
             self.leases.reopen()
 
     def _some_pool_lives(self) -> bool:
-        """A pool that has a Lease and has not passed the grace: its heartbeat is expected."""
+        """A pool that was ever reported and has not passed the grace: its heartbeat is expected, also where its Lease was deleted."""
         now = self.observer.moment()
         for name, view in self.observer.views.items():
-            silence = self.store.value(SILENCE, {"machinepool": name}, now) if view.lease else None
+            silence = self.store.value(SILENCE, {"machinepool": name}, now) if view.ever_reported else None
             if silence is not None and silence <= self._grace:
                 return True
         return False

@@ -1,0 +1,30 @@
+"""What seeds found in the product, cut down by hand: each of these stories once ended in a broken invariant."""
+
+from __future__ import annotations
+
+from loopwatch.sandbox import faults
+from loopwatch.sandbox.faults import Fault
+from tests.faults import troubles
+from tests.faults.plan import Plan
+from tests.faults.scenario import play
+from tests.faults.stories import story, told
+from tests.faults.troubles import Misfortune
+
+CONTROLLER = "controller-1.*"
+
+
+def survives(plan: Plan) -> None:
+    """The story ends well."""
+    outcome = play(plan)
+    assert outcome.failure is None, told(outcome)
+
+
+def test_a_half_open_lease_watch_is_found_also_while_no_lease_is_known() -> None:
+    """Seed 165: no Lease in sight, and so none was missed; one came, beat for 40 s unseen, and was deleted again before the read."""
+    survives(
+        story(
+            Misfortune(72.0, 0.0, troubles.LeaseGone("pool-a")),
+            Misfortune(73.0, 1.0, troubles.ApiFault(Fault(effect=faults.Silence(), verb="watch", resource="leases", client=CONTROLLER))),
+            Misfortune(121.0, 0.0, troubles.LeaseGone("pool-a")),
+        )
+    )
