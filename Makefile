@@ -4,13 +4,17 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
-.PHONY: help setup run test lint gen e2e bench lock clean
+.PHONY: help setup run test soak lint gen e2e bench lock clean
 
 BIN := .venv/bin
 # Processes that run tests side by side; `make test WORKERS=0` runs them in one, which a debugger needs.
 WORKERS ?= auto
 # Each process of `make e2e` has an API server of its own.
 E2E_WORKERS ?= 2
+# Of the fault suite: how many seeds, from which on. `make soak SEEDS=1 SEED_BASE=42` plays a failure again.
+SEEDS ?= 100
+SEED_BASE ?= 1
+REAL := -p tests.real_servers.plugin -ra --timeout 300
 # What is handed on to pytest: `make test ARGS="-k lease"`
 ARGS ?=
 
@@ -26,6 +30,9 @@ run: setup ## Play the demo on this machine: sandbox API server, three pools, co
 test: setup ## Run the unit, property, contract and acceptance tests on the sandbox
 	$(BIN)/python -m pytest tests --ignore=tests/e2e -ra -n $(WORKERS) $(ARGS)
 
+soak: setup ## Play SEEDS=100 clusters in which everything goes wrong, from seed SEED_BASE=1 on (tests/faults)
+	$(BIN)/python -m tests.faults soak --seeds $(SEEDS) --base $(SEED_BASE)
+
 lint: setup ## Check style, types, layers and that generated files are up to date
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,8 +45,8 @@ gen: setup ## Write every generated file
 
 e2e: setup ## Build real servers (Go 1.26 or newer), then run contract, acceptance and end-to-end tests on them
 	$(BIN)/python -m tests.real_servers build
-	$(BIN)/python -m pytest -p tests.real_servers.plugin -ra --timeout 300 -n $(E2E_WORKERS) --dist loadgroup --maxschedchunk 1 \
-		tests/contract tests/acceptance tests/e2e $(ARGS)
+	$(BIN)/python -m pytest $(REAL) -n $(E2E_WORKERS) --dist loadgroup --maxschedchunk 1 -m 'not alone' tests/contract tests/acceptance tests/e2e $(ARGS)
+	$(BIN)/python -m pytest $(REAL) -m alone tests/e2e $(ARGS)
 
 bench: setup ## Measure: run each program in bench/
 	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done

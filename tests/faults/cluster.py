@@ -1,15 +1,15 @@
-"""A scenario on the sandbox: the API server, the hosts of a plan, and the hands that begin and end its troubles. All in one virtual time."""
+"""A scenario on the sandbox: the API server, the hosts of a plan, and the hands that begin and end its troubles, in one virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, ObjectKey
+from loopwatch.kube.resources import LEASE_NAMESPACE
 from loopwatch.sandbox.apiserver import ApiServer
 from loopwatch.sandbox.runtime.behaviours import AnyBehaviour, Ok
 from tests.faults import troubles
+from tests.faults.hands import End, Hands
 from tests.faults.hosts import ControllerHost, Ground, Host, Pod, PoolletHost, SidecarHost, hash_of
 from tests.faults.journal import Journal
 from tests.faults.plan import Plan, PodCast
@@ -17,12 +17,11 @@ from tests.faults.troubles import Misfortune, Trouble, aftermath_seconds, touche
 from tests.faults.wire import Cut, Network
 from tests.support.processes import Process, World
 
-End = Callable[[], None]
 NOTHING: End = lambda: None  # noqa: E731 - an end that has nothing to do
 
 
 class Cluster:
-    """Everybody of one plan. `made_controller` and `made_sidecar` may be set before `begin`; they see each new process."""
+    """Everybody of one plan."""
 
     def __init__(self, plan: Plan, world: World) -> None:
         self.plan, self.world = plan, world
@@ -35,12 +34,10 @@ class Cluster:
         self.api.create_namespace(LEASE_NAMESPACE)
         self.network = Network(world, self.api, server, plan.seed)
         self.ground = Ground(world, self.network, self.journal, plan.times, plan.seed)
-        self.made_controller: Callable[[ControllerHost], None] = lambda _host: None
-        self.made_sidecar: Callable[[SidecarHost], None] = lambda _host: None
+        self.hands = Hands(self.api, self.journal)
         self.pods = {cast.pool: self._pod(cast) for cast in plan.pods}
         self.controllers = [
-            ControllerHost(self.ground, name, mark_never_reported=plan.mark_never_reported, made=self._controller_made)
-            for name in plan.controller_hosts
+            ControllerHost(self.ground, name, mark_never_reported=plan.mark_never_reported) for name in plan.controller_hosts
         ]
         self._in_force: dict[int, Trouble] = {}
         self._disturbed: dict[str, float] = {}
@@ -60,7 +57,7 @@ class Cluster:
     def begin(self) -> None:
         """Make the pools, start everybody, and have the plan's misfortunes happen."""
         for cast in self.plan.pods:
-            self.put_pool(cast.pool)
+            self.hands.put_pool(cast.pool)
             pod = self.pods[cast.pool]
             for host in (pod.poollet, *pod.sidecars):
                 if host is not None:
@@ -76,10 +73,6 @@ class Cluster:
             return 0.0
         return self.world.now - max(self._disturbed.get(host.name, 0.0), host.started_at)
 
-    def put_pool(self, pool: str) -> None:
-        """The MachinePool, as somebody creates it by hand."""
-        self.api.put_object(MACHINE_POOLS, {"metadata": {"name": pool}, "spec": {"providerID": f"sandbox://{pool}"}})
-
     def _at(self, seconds: float, what: Callable[[], object]) -> None:
         self.world.at(self.began + seconds, what)
 
@@ -88,15 +81,10 @@ class Cluster:
         if cast.poollet != "none":
             pod.poollet = PoolletHost(pod, f"poollet-{cast.pool}", cast.poollet)
         pod.sidecars = [
-            SidecarHost(
-                pod, f"sidecar-{cast.pool}-{number}", mode, asks_poollet=cast.poollet != "none", made=lambda host: self.made_sidecar(host)
-            )
+            SidecarHost(pod, f"sidecar-{cast.pool}-{number}", mode, asks_poollet=cast.poollet != "none")
             for number, mode in enumerate(cast.sidecars)
         ]
         return pod
-
-    def _controller_made(self, host: ControllerHost) -> None:
-        self.made_controller(host)
 
     # Troubles: each is begun by a method that gives its end.
 
@@ -117,7 +105,7 @@ class Cluster:
             if touched(trouble, host.name):
                 self._disturbed[host.name] = max(over, self._disturbed.get(host.name, 0.0))
 
-    def _begin(self, trouble: Trouble, seconds: float) -> End:  # noqa: C901, PLR0911, PLR0912 - one line for each kind
+    def _begin(self, trouble: Trouble, seconds: float) -> End:  # noqa: C901 - one line for each kind
         match trouble:
             case troubles.ApiFault(fault=fault):
                 rule = self.api.faults.add(fault)
@@ -144,13 +132,15 @@ class Cluster:
             case troubles.PodCut(pool=pool, to=to, cut=cut):
                 return self._pod_cut(self.pods[pool], to, cut)
             case troubles.PoolGone(pool=pool):
-                return self._pool_gone(pool)
+                return self.hands.delete_pool(pool)
             case troubles.LeaseGone(pool=pool):
-                self._delete(LEASES, ObjectKey(LEASE_NAMESPACE, pool))
+                self.hands.delete_lease(pool)
             case troubles.ForeignCondition(pool=pool, type=condition_type):
-                return self._foreign_condition(pool, condition_type)
+                return self.hands.add_condition(pool, condition_type)
             case troubles.SpecChange(pool=pool):
-                self._change_spec(pool)
+                self.hands.change_spec(pool)
+            case troubles.BrokenObject(pool=pool, of=of):
+                return self.hands.break_object(pool, of)
         return NOTHING
 
     def _partition(self, host: str, resource: str, cut: Cut) -> End:
@@ -223,36 +213,3 @@ class Cluster:
 
         set_to(cut)
         return lambda: set_to(None)
-
-    def _pool_gone(self, pool: str) -> End:
-        self._delete(MACHINE_POOLS, ObjectKey("", pool))
-
-        def make() -> None:
-            if self.api.object(MACHINE_POOLS, pool) is None:
-                self.put_pool(pool)
-
-        return make
-
-    def _delete(self, resource: Any, key: ObjectKey) -> None:
-        if self.api.object(resource, key) is not None:
-            self.api.delete_object(resource, key)
-
-    def _foreign_condition(self, pool: str, condition_type: str) -> End:
-        def write(*entries: dict[str, Any]) -> None:
-            found = self.api.object(MACHINE_POOLS, pool)
-            if found is None:
-                return
-            conditions = found.setdefault("status", {}).get("conditions") or []
-            kept = [entry for entry in conditions if entry["type"] != condition_type]
-            found["status"]["conditions"] = [*entries, *kept]
-            self.api.put_object(MACHINE_POOLS, found)
-
-        write({"type": condition_type, "status": "True", "reason": "Foreign", "message": f"set by nobody of ours at {self.journal.now:.3f}"})
-        return write
-
-    def _change_spec(self, pool: str) -> None:
-        found = self.api.object(MACHINE_POOLS, pool)
-        if found is not None:
-            taints = found["spec"].get("taints", [])
-            found["spec"]["taints"] = [] if taints else [{"key": "maintenance", "effect": "NoSchedule"}]
-            self.api.put_object(MACHINE_POOLS, found)

@@ -91,6 +91,8 @@ class Deaths:
     def _must_be_marked(self, pool: PoolTruth) -> bool:
         if pool.pool is None:
             return False
+        if not pool.readable:
+            return False
         ready = ready_of(pool.pool)
         return (ready is None or ready.status != "Unknown") and (pool.reported or self._plan.mark_never_reported)
 

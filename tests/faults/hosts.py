@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
 from loopwatch.controller import Clusters, Controller
+from loopwatch.election.derive import Election
 from loopwatch.iri.probe import ProbeResult, deadline_exceeded, failed
 from loopwatch.kube.resources import ObjectKey
 from loopwatch.sandbox.machinepoollet.heartbeat import HeartbeatTimes
@@ -31,11 +32,12 @@ ELECTION = ObjectKey("default", "loopwatch-controller")
 
 
 class Ground:
-    """What every host stands on. `ended` is told of a process of the product that ended by itself."""
+    """What every host stands on. `made` is told of each process of the product before it runs, `ended` of one that ended by itself."""
 
     def __init__(self, world: World, network: Network, journal: Journal, times: Times, seed: str) -> None:
         self.world, self.network, self.journal, self.times, self.seed = world, network, journal, times, seed
         self.ended: Callable[[Host, BaseException | None], None] = lambda _host, _error: None
+        self.made: Callable[[Host], None] = lambda _host: None
 
 
 class Host(ABC):
@@ -53,6 +55,11 @@ class Host(ABC):
     def client(self) -> str:
         """The User-Agent of the process."""
         return f"{self.name}.{self.incarnation}"
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        """What makes the identity of the process unique; the same each time that the seed is played."""
+        return uuid.UUID(int=hash_of(f"{self.ground.seed} {self.client}"), version=4)
 
     @property
     def up(self) -> bool:
@@ -113,8 +120,9 @@ class Host(ABC):
         else:
             self._ended(None)
 
+    @abstractmethod
     def _forget(self) -> None:
-        """What belonged to the process before."""
+        """Let go what belonged to the process before."""
 
     def _ended(self, error: BaseException | None) -> None:
         self.ground.ended(self, error)
@@ -125,14 +133,14 @@ class Host(ABC):
 
 
 class ControllerHost(Host):
-    """`loopwatch controller`; `made` is called with each one."""
+    """`loopwatch controller`."""
 
     kind: type[Controller] = Controller
 
-    def __init__(self, ground: Ground, name: str, *, mark_never_reported: bool, made: Callable[[ControllerHost], None]) -> None:
+    def __init__(self, ground: Ground, name: str, *, mark_never_reported: bool) -> None:
         super().__init__(ground, name)
         self.controller: Controller | None = None
-        self._mark_never_reported, self._made = mark_never_reported, made
+        self._mark_never_reported = mark_never_reported
 
     def _forget(self) -> None:
         self.controller = None
@@ -149,8 +157,17 @@ class ControllerHost(Host):
             leader_elect_resource_namespace=ELECTION.namespace,
         )
         self.controller = self.kind(settings, Clusters.one(transport), process.clock, times.reflector)
-        self._made(self)
+        self._name_it(self.controller)
+        self.ground.made(self)
         await self.controller.run()
+
+    def _name_it(self, controller: Controller) -> None:
+        """Its identity in the election, which has a random part: the seed's, before anything was done with it."""
+        elector = controller.elector
+        if elector is not None:
+            identity = f"{self.name}_{self.uuid}"
+            elector._lease.identity = identity  # type: ignore[misc]  # read-only for whom it is made for
+            elector._election = Election(identity, elector._lease.times)
 
 
 class PodRuntime(MemoryRuntime):
@@ -183,7 +200,7 @@ class Pod:
         if self.to_poollet == "drop":
             await asyncio.Event().wait()
         host = self.poollet
-        while host is not None and host.up and host.process is not None and not host.process.runs:
+        while host is not None and host.up and host.process is not None and not host.process.runs:  # noqa: ASYNC110 - it stands still until a known moment, or longer
             await asyncio.sleep(host.process.stalled_until - self.ground.world.now)
         if host is None or not host.up or host.poollet is None:
             return False
@@ -214,16 +231,15 @@ class PodProbe:
 
 
 class SidecarHost(Host):
-    """`loopwatch sidecar` in a pod; `made` is called with each one."""
+    """`loopwatch sidecar` in a pod."""
 
     kind: type[Sidecar] = Sidecar
 
-    def __init__(self, pod: Pod, name: str, mode: Mode, *, asks_poollet: bool, made: Callable[[SidecarHost], None]) -> None:
+    def __init__(self, pod: Pod, name: str, mode: Mode, *, asks_poollet: bool) -> None:
         super().__init__(pod.ground, name)
         self.pod, self.mode, self.asks_poollet = pod, mode, asks_poollet
         self.sidecar: Sidecar | None = None
         self.series_began_anew: set[str] = set()
-        self._made = made
 
     def _forget(self) -> None:
         self.sidecar = None
@@ -244,10 +260,10 @@ class SidecarHost(Host):
             PodProbe(self.pod),
             self.pod.poollet_answers if self.asks_poollet else None,
             process.clock,
-            make_uuid=lambda: uuid.UUID(int=hash_of(f"{self.ground.seed} {self.client}"), version=4),
+            make_uuid=lambda: self.uuid,
             times=times.reflector,
         )
-        self._made(self)
+        self.ground.made(self)
         await self.sidecar.run()
 
 
@@ -270,6 +286,7 @@ class PoolletHost(Host):
             before_v0_5_0=self.version == "v0.4.0",
         )
         self.poollet = Machinepoollet(settings, self.pod.runtime, transport, process.clock)
+        self.poollet._heartbeat.holder_identity = f"{self.pod.pool}_{self.uuid}"
         await self.poollet.run()
 
     def _ended(self, error: BaseException | None) -> None:

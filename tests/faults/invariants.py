@@ -1,14 +1,14 @@
 """What must never happen, whatever else fails; each is a claim with a number, and says what it saw when it is broken.
 
-    1  no pool is marked whose heartbeat had been delivered to the marking process within the grace, in sight
-    2  no living pool is marked: the API server had taken no progress within the grace (in sight of the marking process) before the read
-       that confirmed it, that read was no older than a fifth of the grace, and a reporter that can work has its pool back from Unknown
-    3  a dead pool is Unknown in time, once a controller leads, has sight, and its writes are answered; and some controller leads
-    4  accepted marks come only from the process that holds the election's Lease
-    5  conditions of other types are kept by every write of ours
-    6  a counter never falls while its series lives
-    7  once quiet, what each process holds and shows is what the API server holds
-    8  no process of ours ends by itself, and none writes what is not its own to write
+1  no pool is marked whose heartbeat had been delivered to the marking process within the grace, in sight
+2  no living pool is marked: the API server had taken no progress within the grace (in sight of the marking process) before the read
+that confirmed it, that read was no older than a fifth of the grace, and a reporter that can work has its pool back from Unknown
+3  a dead pool is Unknown in time, once a controller leads, has sight, and its writes are answered; and some controller leads
+4  accepted marks come only from the process that holds the election's Lease
+5  conditions of other types are kept by every write of ours
+6  a counter never falls while its series lives
+7  once quiet, what each process holds and shows is what the API server holds
+8  no process of ours ends by itself, and none writes what is not its own to write
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class Observer:
         self.deaths = Deaths(self)
         self.pages = Pages(self)
         self._ticks = 0
-        cluster.made_controller = self._controller_made
-        cluster.made_sidecar = _sidecar_made
+        cluster.ground.made = self._made
         cluster.ground.ended = self._ended
         cluster.network.on_send = self._sent
         cluster.network.on_answer = self._answered
@@ -120,6 +119,12 @@ class Observer:
         if witness is None or witness.controller.elector is None:
             return False
         return lease is not None and lease["spec"].get("holderIdentity") == witness.controller.elector._lease.identity
+
+    def _made(self, host: Host) -> None:
+        if isinstance(host, ControllerHost):
+            self._controller_made(host)
+        elif isinstance(host, SidecarHost):
+            _sidecar_made(host)
 
     def _controller_made(self, host: ControllerHost) -> None:
         controller = host.controller

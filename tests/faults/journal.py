@@ -20,6 +20,8 @@ class Journal:
         self._now, self._began = now, now()
         self._lines: deque[str] = deque(maxlen=KEPT)
         self.names: dict[asyncio.AbstractEventLoop, str] = {}
+        self.closed = False
+        """Nothing is noted any more: what is cancelled when a world ends says so in any order."""
 
     @property
     def now(self) -> float:
@@ -28,7 +30,8 @@ class Journal:
 
     def note(self, who: str, what: str) -> None:
         """One more line."""
-        self._lines.append(f"{self.now:9.3f}  {who:<16} {what}")
+        if not self.closed:
+            self._lines.append(f"{self.now:9.3f}  {who:<16} {what}")
 
     def lines(self, last: int = KEPT) -> list[str]:
         """The last lines, oldest first."""
@@ -38,7 +41,8 @@ class Journal:
     def listening(self) -> Iterator[None]:
         """Take what the product logs into the journal while the context is open, and print none of it."""
         before = structlog.get_config()
-        structlog.configure(processors=[self._take], wrapper_class=structlog.make_filtering_bound_logger(0), cache_logger_on_first_use=False)
+        everything = structlog.make_filtering_bound_logger(0)
+        structlog.configure(processors=[self._take], wrapper_class=everything, cache_logger_on_first_use=False)
         try:
             yield
         finally:

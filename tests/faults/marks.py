@@ -59,7 +59,9 @@ class Marks:
             return [f"{witness.client} marks {pool}, which it has never seen"]
         if silence > grace - HAIR_SECONDS:
             return []
-        return [f"{witness.client} marks {pool}, whose progress had been delivered to it {silence:.3f} s of sight before (grace {grace:g} s)"]
+        return [
+            f"{witness.client} marks {pool}, whose progress had been delivered to it {silence:.3f} s of sight before (grace {grace:g} s)"
+        ]
 
     def _could_have_known(self, witness: Witness, pool: str) -> list[str]:
         now, grace = self._observer.now, self._observer.cluster.plan.times.grace

@@ -131,6 +131,7 @@ class _Weather:
             "pool gone": lambda: troubles.PoolGone(self._pool()),
             "lease gone": lambda: troubles.LeaseGone(self._pool()),
             "foreign condition": lambda: troubles.ForeignCondition(self._pool(), chance.choice(("Maintenance", "Network"))),
+            "broken object": lambda: troubles.BrokenObject(self._pool(), chance.choice(("pool", "lease"))),
             "spec change": lambda: troubles.SpecChange(self._pool()),
         }
         names = chance.sample(sorted(kinds), chance.choice((2, 4, 6, 8, len(kinds))))

@@ -40,6 +40,7 @@ def play(plan: Plan) -> Outcome:
         except Broken:
             pass
         finally:
+            cluster.journal.closed = True
             world.watch = lambda: None
             world.close()
     return Outcome(plan, observer.failure, cluster.journal, observer.marks.accepted_marks, time.process_time() - began)

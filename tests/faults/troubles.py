@@ -160,6 +160,15 @@ class SpecChange:
     touches: ClassVar[str] = ""
 
 
+@dataclass(frozen=True)
+class BrokenObject:
+    """A pool or its Lease can't be decoded until the end: a field has a type that it can't have."""
+
+    pool: str
+    of: Literal["pool", "lease"]
+    touches: ClassVar[str] = ""
+
+
 Trouble: TypeAlias = (
     ApiFault
     | Partition
@@ -176,6 +185,7 @@ Trouble: TypeAlias = (
     | LeaseGone
     | ForeignCondition
     | SpecChange
+    | BrokenObject
 )
 
 

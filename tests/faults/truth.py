@@ -59,6 +59,13 @@ class PoolTruth:
         """It has a Lease or a Ready condition."""
         return self.lease is not None or ready_of(self.pool) is not None
 
+    @property
+    def readable(self) -> bool:
+        """Its objects have the types that they should have."""
+        generation = self.pool["metadata"].get("generation", 0) if self.pool else 0
+        renew_time = self.lease["spec"].get("renewTime") if self.lease else None
+        return isinstance(generation, int) and (renew_time is None or isinstance(renew_time, str))
+
     def take(self, write: Write) -> None:
         """One more write."""
         if write.resource == LEASES.plural:
@@ -150,10 +157,12 @@ def renewed(before: Document | None, after: Document | None) -> bool:
     return _renew_instant(before) != _renew_instant(after)
 
 
-def instant(text: str | None) -> object:
-    """A renewTime as the instant that it names; the text itself where it names none."""
+def instant(text: object) -> object:
+    """A renewTime as the instant that it names; what it is where it names none."""
     if not text:
         return None
+    if not isinstance(text, str):
+        return text
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError:

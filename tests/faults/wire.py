@@ -228,7 +228,10 @@ class Exchange:
         self._network.server.loop.call_soon(self._start_serving)
 
     def _start_serving(self) -> None:
+        """A request whose client has left meanwhile is begun all the same; what is not done at once ends with the connection."""
         self._serving = self._network.server.loop.create_task(self._serve())
+        if self._left:
+            self._world.at(self._world.now + self._link.travel_seconds(), self._close_server)
 
     async def _serve(self) -> None:
         try:

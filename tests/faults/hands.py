@@ -1,0 +1,78 @@
+"""An administrator's hands on the sandbox: they make, change, break and delete objects past every fault. What begins gives its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, ObjectKey, Resource
+from loopwatch.sandbox.apiserver import ApiServer
+from tests.faults.journal import Journal
+
+End = Callable[[], object]
+
+
+class Hands:
+    """Of one API server."""
+
+    def __init__(self, api: ApiServer, journal: Journal) -> None:
+        self._api, self._journal = api, journal
+
+    def put_pool(self, pool: str) -> None:
+        """The MachinePool; nothing where it exists."""
+        if self._api.object(MACHINE_POOLS, pool) is None:
+            self._api.put_object(MACHINE_POOLS, {"metadata": {"name": pool}, "spec": {"providerID": f"sandbox://{pool}"}})
+
+    def delete_pool(self, pool: str) -> End:
+        """It is made again at the end."""
+        self._delete(MACHINE_POOLS, ObjectKey("", pool))
+        return lambda: self.put_pool(pool)
+
+    def delete_lease(self, pool: str) -> None:
+        """Whoever reports makes it again."""
+        self._delete(LEASES, ObjectKey(LEASE_NAMESPACE, pool))
+
+    def add_condition(self, pool: str, condition_type: str) -> End:
+        """A condition of another type, taken out at the end."""
+        entry = {"type": condition_type, "status": "True", "reason": "Foreign", "message": f"set by hand at {self._journal.now:.3f}"}
+        self._set_condition(pool, condition_type, [entry])
+        return lambda: self._set_condition(pool, condition_type, [])
+
+    def change_spec(self, pool: str) -> None:
+        """A taint comes, or goes."""
+        found = self._api.object(MACHINE_POOLS, pool)
+        if found is not None:
+            found["spec"]["taints"] = [] if found["spec"].get("taints") else [{"key": "maintenance", "effect": "NoSchedule"}]
+            self._api.put_object(MACHINE_POOLS, found)
+
+    def break_object(self, pool: str, of: Literal["pool", "lease"]) -> End:
+        """A field gets a type that it can't have (a schema that was changed); it is mended at the end, where nobody did so before."""
+        resource, key = (MACHINE_POOLS, ObjectKey("", pool)) if of == "pool" else (LEASES, ObjectKey(LEASE_NAMESPACE, pool))
+        found = self._api.object(resource, key)
+        if found is None:
+            return lambda: None
+        part, field, broken = ("metadata", "generation", "one") if of == "pool" else ("spec", "renewTime", 1)
+        whole = found[part].get(field)
+        self._inject(resource, found, part, field, broken)
+
+        def mend() -> None:
+            now = self._api.object(resource, key)
+            if now is not None and now[part].get(field) == broken:
+                self._inject(resource, now, part, field, whole)
+
+        return mend
+
+    def _inject(self, resource: Resource, body: dict[str, Any], part: str, field: str, value: object) -> None:
+        self._api.inject_object(resource, {**body, part: {**body[part], field: value}})
+
+    def _set_condition(self, pool: str, condition_type: str, entries: list[dict[str, Any]]) -> None:
+        found = self._api.object(MACHINE_POOLS, pool)
+        if found is None:
+            return
+        conditions = found.setdefault("status", {}).get("conditions") or []
+        found["status"]["conditions"] = [*entries, *(each for each in conditions if each["type"] != condition_type)]
+        self._api.put_object(MACHINE_POOLS, found)
+
+    def _delete(self, resource: Resource, key: ObjectKey) -> None:
+        if self._api.object(resource, key) is not None:
+            self._api.delete_object(resource, key)
