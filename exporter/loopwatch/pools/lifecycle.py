@@ -37,7 +37,7 @@ RETRY_CAP_FRACTION: Final = 0.2
 TICK_SECONDS: Final = 0.001
 """What a timer waits beyond a deadline: samples are rounded to a millisecond, and silence must be above the grace, not at it."""
 WRITERS: Final = 20
-"""Writes under way at a time: enough to reach 275 to 534 a second on servers where one writer reached 125 (docs/performance.md)."""
+"""Writes under way at a time: enough to reach 275 to 534 a second on servers where one writer reached 125."""
 CONFIRMED_FRACTION: Final = 0.2
 """How old a confirming read may be when its write leaves: 10 s with the default grace, as sight; an older one is read anew."""
 
