@@ -24,6 +24,7 @@ _HELP = {
     Command.SIDECAR: "Report for one MachinePool: renew its Lease, probe its machine runtime, publish its Ready condition.",
     Command.CONTROLLER: "Watch every MachinePool, expose what is seen, and mark silent ones Unknown.",
     Command.DEMO: "Play a short story of three pools on a cluster in memory, with a page to watch it on.",
+    Command.CHECK: "Look for what stands in the way, before installing and after: each finding with why it matters and what mends it.",
     Command.RBAC: "Print the least rights that work, as manifests for kubectl apply -f -. docs/rbac.md says what each is for.",
 }
 _EPILOG = "Each option can also be set by an environment variable: --log-level by LOOPWATCH_LOG_LEVEL, and so on."
@@ -57,7 +58,8 @@ def with_boolean_values(arguments: Iterable[str]) -> list[str]:
 
 def _function(command: Command, start: Start) -> Callable[..., None]:
     """A function whose signature lists the command's settings, which is how typer wants to be told."""
-    rows = {row.name.replace("-", "_"): row for row in settings_of(command)}
+    # With an underscore at the end, since `as` is a word of Python's own.
+    rows = {row.name.replace("-", "_") + "_": row for row in settings_of(command)}
 
     def run(**given: str | None) -> None:
         start(command, {rows[name].name: text for name, text in given.items() if text is not None})

@@ -1,7 +1,7 @@
 """Runs a command, and ends it as a command should end.
 
-Exit 0: done. 1: done, and the answer is no (`demo --once`). 2: the user has to mend something, told in one line on stderr. Anything
-else that goes wrong is a fault of loopwatch and keeps its traceback.
+Exit 0: done. 1: done, and the answer is no (`demo --once`, `check`). 2: the user has to mend something, told in one line on stderr.
+Anything else that goes wrong is a fault of loopwatch and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from typer.exceptions import TyperException
 
 from loopwatch.cli.commands import application, with_boolean_values
 from loopwatch.clock import SystemClock
-from loopwatch.settings.model import Command, CommonSettings, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
+from loopwatch.settings.model import (
+    CheckSettings,
+    Command,
+    CommonSettings,
+    ControllerSettings,
+    DemoSettings,
+    RbacSettings,
+    SidecarSettings,
+)
 from loopwatch.settings.read import SettingsError, read, unknown_variables
 
 USERS_TO_MEND = 2
@@ -31,7 +39,7 @@ _USERS_ERRORS = (
     ("loopwatch.web.server", "ListenError"),
 )
 
-Settings = SidecarSettings | ControllerSettings | DemoSettings | RbacSettings
+Settings = SidecarSettings | ControllerSettings | DemoSettings | RbacSettings | CheckSettings
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -97,6 +105,8 @@ def _settings(command: Command, given: dict[str, str]) -> Settings:
         return read(ControllerSettings, given, os.environ)
     if command is Command.RBAC:
         return read(RbacSettings, given, os.environ)
+    if command is Command.CHECK:
+        return read(CheckSettings, given, os.environ)
     return read(DemoSettings, given, os.environ)
 
 

@@ -10,7 +10,7 @@ COMMON_ROWS = (
     Setting(
         name="kubeconfig",
         kind=Kind.PATH,
-        commands=BOTH,
+        commands=(*BOTH, Command.CHECK),
         topic=Topic.KUBERNETES,
         help="The kubeconfig of the pools' cluster. Unset: $KUBECONFIG, then this pod's ServiceAccount, then ~/.kube/config.",
         upstream="machinepoollet and ironcore-controller-manager",
@@ -18,7 +18,7 @@ COMMON_ROWS = (
     Setting(
         name="context",
         kind=Kind.TEXT,
-        commands=BOTH,
+        commands=(*BOTH, Command.CHECK),
         topic=Topic.KUBERNETES,
         help="The context of the kubeconfig to use. Unset: its current-context.",
     ),
@@ -35,7 +35,7 @@ COMMON_ROWS = (
     Setting(
         name="metrics-auth",
         kind=Kind.CHOICE,
-        commands=(*BOTH, Command.RBAC),
+        commands=(*BOTH, Command.RBAC, Command.CHECK),
         topic=Topic.LISTEN,
         default="none",
         choices=tuple(auth.value for auth in MetricsAuth),

@@ -8,13 +8,14 @@ from loopwatch.settings.setting import Setting, Topic, above_zero
 
 HIGHEST_MARK_RATE = 10_000
 _CONTROLLER = (Command.CONTROLLER,)
-_CONTROLLER_AND_RBAC = (Command.CONTROLLER, Command.RBAC)
+_CONTROLLER_AND_CHECK = (Command.CONTROLLER, Command.CHECK)
+_CONTROLLER_AND_RIGHTS = (Command.CONTROLLER, Command.RBAC, Command.CHECK)
 
 CONTROLLER_ROWS = (
     Setting(
         name="machine-pool-lifecycle-grace-period",
         kind=Kind.DURATION,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_CHECK,
         topic=Topic.LIFECYCLE,
         default="50s",
         range="> 0",
@@ -25,7 +26,7 @@ CONTROLLER_ROWS = (
     Setting(
         name="mark-never-reported",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_CHECK,
         topic=Topic.LIFECYCLE,
         default="true",
         help="Also mark pools that never had a Lease nor a Ready condition, as upstream does.",
@@ -44,7 +45,7 @@ CONTROLLER_ROWS = (
     Setting(
         name="machines",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER_AND_RBAC,
+        commands=_CONTROLLER_AND_RIGHTS,
         topic=Topic.LIFECYCLE,
         default="true",
         help="Watch Machines too, for the series that tell how many each pool holds, and in what state. false: those are absent.",
@@ -52,7 +53,7 @@ CONTROLLER_ROWS = (
     Setting(
         name="events",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER_AND_RBAC,
+        commands=_CONTROLLER_AND_RIGHTS,
         topic=Topic.LIFECYCLE,
         default="true",
         help="Tell of marks and recoveries by Events on the pool, in namespace default. A failure to do so is only counted.",
@@ -60,7 +61,7 @@ CONTROLLER_ROWS = (
     Setting(
         name="no-act",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER_AND_RBAC,
+        commands=_CONTROLLER_AND_RIGHTS,
         topic=Topic.LIFECYCLE,
         default="false",
         fields=lambda no_act: {"act": not no_act},

@@ -10,7 +10,8 @@ from loopwatch.settings.model import Command
 from loopwatch.settings.setting import Setting, Topic
 
 _CONTROLLER = (Command.CONTROLLER,)
-_CONTROLLER_AND_RBAC = (Command.CONTROLLER, Command.RBAC)
+_CONTROLLER_AND_CHECK = (Command.CONTROLLER, Command.CHECK)
+_CONTROLLER_AND_RIGHTS = (Command.CONTROLLER, Command.RBAC, Command.CHECK)
 UPSTREAM = "every Kubernetes component"
 
 
@@ -37,7 +38,7 @@ ELECTION_ROWS = (
     Setting(
         name="leader-elect",
         kind=Kind.BOOLEAN,
-        commands=_CONTROLLER_AND_RBAC,
+        commands=_CONTROLLER_AND_RIGHTS,
         topic=Topic.ELECTION,
         default="true",
         help="Elect one of several replicas that acts; the others watch and expose. Never contends with --no-act.",
@@ -61,7 +62,7 @@ ELECTION_ROWS = (
     Setting(
         name="leader-elect-resource-name",
         kind=Kind.TEXT,
-        commands=_CONTROLLER_AND_RBAC,
+        commands=_CONTROLLER_AND_RIGHTS,
         topic=Topic.ELECTION,
         default="loopwatch-controller",
         check=dns_subdomain_problem,
@@ -71,7 +72,7 @@ ELECTION_ROWS = (
     Setting(
         name="leader-elect-resource-namespace",
         kind=Kind.TEXT,
-        commands=_CONTROLLER_AND_RBAC,
+        commands=_CONTROLLER_AND_RIGHTS,
         topic=Topic.ELECTION,
         check=dns_subdomain_problem,
         help="The namespace of that Lease, in the pod's own cluster, else in --kubeconfig's. Unset: the pod's own, else default.",
@@ -80,7 +81,7 @@ ELECTION_ROWS = (
     Setting(
         name="lease-kubeconfig",
         kind=Kind.PATH,
-        commands=_CONTROLLER,
+        commands=_CONTROLLER_AND_CHECK,
         topic=Topic.KUBERNETES,
         help="The kubeconfig of the cluster that holds the machinepools' Leases. Unset: the one that holds the pools.",
     ),

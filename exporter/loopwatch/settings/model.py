@@ -18,6 +18,7 @@ class Command(enum.Enum):
     CONTROLLER = "controller"
     DEMO = "demo"
     RBAC = "rbac"
+    CHECK = "check"
 
 
 class Mode(enum.Enum):
@@ -47,6 +48,13 @@ class Subject(enum.Enum):
     CONTROLLER = "controller"
     READER = "reader"
     """Somebody who looks: whoever runs `loopwatch check`, or scrapes a protected /metrics."""
+
+
+class Output(enum.Enum):
+    """How findings are printed."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +138,33 @@ class RbacSettings:
     service_account: str | None = None
     name_prefix: str = "loopwatch"
     mode: Mode = Mode.AUTO
+    act: bool = True
+    leader_elect: bool = True
+    leader_elect_resource_name: str = "loopwatch-controller"
+    leader_elect_resource_namespace: str | None = None
+    machines: bool = True
+    events: bool = True
+    metrics_auth: MetricsAuth = MetricsAuth.NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckSettings:
+    """`loopwatch check`. `subject` is for whom to look; the rest is what that process will be started with."""
+
+    command: ClassVar[Command] = Command.CHECK
+
+    subject: Subject = Subject.CONTROLLER
+    watch_seconds: float = 15.0
+    output: Output = Output.TEXT
+    kubeconfig: str | None = None
+    context: str | None = None
+    lease_kubeconfig: str | None = None
+    machine_pool_name: str | None = None
+    machine_runtime_endpoint: str | None = None
+    namespace: str = "loopwatch"
+    mode: Mode = Mode.AUTO
+    machine_pool_lifecycle_grace_period_seconds: float = 50.0
+    mark_never_reported: bool = True
     act: bool = True
     leader_elect: bool = True
     leader_elect_resource_name: str = "loopwatch-controller"

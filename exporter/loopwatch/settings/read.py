@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from loopwatch.settings.checks import CHECKS
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
+from loopwatch.settings.model import CheckSettings, Command, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
 from loopwatch.settings.table import SETTINGS, VARIABLE_PREFIX, Setting, settings_of
 
-Model = TypeVar("Model", SidecarSettings, ControllerSettings, DemoSettings, RbacSettings)
+Model = TypeVar("Model", SidecarSettings, ControllerSettings, DemoSettings, RbacSettings, CheckSettings)
 
 # Kubernetes sets such variables in each pod of a namespace that has a Service named `loopwatch…`; they are not meant for us.
 _OF_A_SERVICE = re.compile(rf"{VARIABLE_PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_(TCP|UDP|SCTP)\w*)")

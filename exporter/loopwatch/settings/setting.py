@@ -28,6 +28,7 @@ class Topic(enum.Enum):
     PROCESS = "This process"
     DEMO = "Demo"
     RIGHTS = "Rights"
+    CHECK = "Check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from loopwatch.settings.setting import Setting, Topic, above_zero, not_below_zer
 LONGEST_LEASE_SECONDS = 2**31 - 1
 """leaseDurationSeconds of a Lease is an int32."""
 _SIDECAR = (Command.SIDECAR,)
-_SIDECAR_AND_RBAC = (Command.SIDECAR, Command.RBAC)
+_SIDECAR_AND_CHECK = (Command.SIDECAR, Command.CHECK)
+_SIDECAR_AND_RIGHTS = (Command.SIDECAR, Command.RBAC, Command.CHECK)
 
 
 def _lease_duration(seconds: float) -> str:
@@ -26,7 +27,7 @@ SIDECAR_ROWS = (
     Setting(
         name="machine-pool-name",
         kind=Kind.TEXT,
-        commands=_SIDECAR_AND_RBAC,
+        commands=_SIDECAR_AND_RIGHTS,
         topic=Topic.POOL,
         required_by=_SIDECAR,
         range="a DNS subdomain, at most 253 characters",
@@ -37,7 +38,7 @@ SIDECAR_ROWS = (
     Setting(
         name="mode",
         kind=Kind.CHOICE,
-        commands=_SIDECAR_AND_RBAC,
+        commands=_SIDECAR_AND_RIGHTS,
         topic=Topic.POOL,
         default="auto",
         choices=tuple(mode.value for mode in Mode),
@@ -90,7 +91,7 @@ SIDECAR_ROWS = (
     Setting(
         name="machine-runtime-endpoint",
         kind=Kind.TEXT,
-        commands=_SIDECAR,
+        commands=_SIDECAR_AND_CHECK,
         topic=Topic.RUNTIME,
         range="unix:/path, dns:///host:port or host:port",
         fallback_variable="IRI_MACHINE_RUNTIME_ENDPOINT",

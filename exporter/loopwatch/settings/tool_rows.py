@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from loopwatch.settings.kinds import HIGHEST_PORT, Kind, dns_label_problem, dns_subdomain_problem
-from loopwatch.settings.model import Command, Subject
-from loopwatch.settings.setting import Setting, Topic
+from loopwatch.settings.model import Command, Output, Subject
+from loopwatch.settings.setting import Setting, Topic, not_below_zero
 
 _DEMO = (Command.DEMO,)
 _RBAC = (Command.RBAC,)
+_CHECK = (Command.CHECK,)
 
 
 def _port(number: int) -> str:
@@ -47,7 +48,7 @@ TOOL_ROWS = (
     Setting(
         name="namespace",
         kind=Kind.TEXT,
-        commands=_RBAC,
+        commands=(*_RBAC, *_CHECK),
         topic=Topic.RIGHTS,
         default="loopwatch",
         range="a DNS label, at most 63 characters",
@@ -72,5 +73,35 @@ TOOL_ROWS = (
         range="a DNS subdomain, at most 253 characters",
         check=dns_subdomain_problem,
         help="What the names of roles, bindings and accounts begin with; two installations in one cluster need two.",
+    ),
+    Setting(
+        name="as",
+        kind=Kind.CHOICE,
+        commands=_CHECK,
+        topic=Topic.CHECK,
+        default="controller",
+        choices=tuple(subject.value for subject in Subject),
+        fields=lambda text: {"subject": Subject(text)},
+        help="For whom to look: the rights asked about are those of this process with the options given, of the identity in use.",
+    ),
+    Setting(
+        name="watch",
+        kind=Kind.DURATION,
+        commands=_CHECK,
+        topic=Topic.CHECK,
+        default="15s",
+        range=">= 0",
+        check=not_below_zero,
+        help="How long to watch Leases: shorter than the heartbeat interval and living pools look silent, above 40s and dead ones show.",
+    ),
+    Setting(
+        name="output",
+        kind=Kind.CHOICE,
+        commands=_CHECK,
+        topic=Topic.CHECK,
+        default="text",
+        choices=tuple(output.value for output in Output),
+        fields=lambda text: {"output": Output(text)},
+        help="text for people; json is one document, told in docs/check.md.",
     ),
 )

@@ -19,7 +19,17 @@ import structlog
 from loopwatch import __version__
 from loopwatch.cli import main as cli
 from loopwatch.rbac.command import render
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, Mode, RbacSettings, SidecarSettings, Subject
+from loopwatch.settings.model import (
+    CheckSettings,
+    Command,
+    ControllerSettings,
+    DemoSettings,
+    Mode,
+    Output,
+    RbacSettings,
+    SidecarSettings,
+    Subject,
+)
 from loopwatch.settings.table import SETTINGS, Topic, settings_of
 
 Run = Callable[[object], Awaitable[int | None]]
@@ -96,6 +106,11 @@ def process(*arguments: str, environment: Mapping[str, str] | None = None) -> su
         (("demo", "--once"), DemoSettings(once=True)),
         (("demo", "--port", "0"), DemoSettings(port=0)),
         (("rbac",), RbacSettings()),
+        (("check",), CheckSettings()),
+        (
+            ("check", "--as", "reader", "--watch=0s", "--output=json"),
+            CheckSettings(subject=Subject.READER, watch_seconds=0.0, output=Output.JSON),
+        ),
         (("rbac", "controller", "--no-act"), RbacSettings(process=Subject.CONTROLLER, act=False)),
         (("rbac", "--namespace", "a", "reader"), RbacSettings(process=Subject.READER, namespace="a")),
     ],

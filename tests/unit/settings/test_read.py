@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwatch.settings.model import (
+    CheckSettings,
     Command,
     ControllerSettings,
     DemoSettings,
@@ -23,7 +24,9 @@ from loopwatch.settings.read import Model, SettingsError, read, unknown_variable
 from loopwatch.settings.table import SETTINGS, Setting
 
 NAME = {"machine-pool-name": "my-pool"}
-MODELS: dict[Command, Any] = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings, RbacSettings)}
+MODELS: dict[Command, Any] = {
+    model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings, RbacSettings, CheckSettings)
+}
 
 
 def sidecar(given: Mapping[str, str], environment: Mapping[str, str] | None = None) -> SidecarSettings:
@@ -166,6 +169,9 @@ TWO_VALUES = {
     "namespace": ("a", "b"),
     "service-account": ("a", "b"),
     "name-prefix": ("a", "b"),
+    "as": ("reader", "sidecar"),
+    "watch": ("1s", "2s"),
+    "output": ("json", "text"),
     "no-act": ("true", "false"),
     "kubeconfig": ("/a", "/b"),
     "context": ("a", "b"),

@@ -8,10 +8,10 @@ import pytest
 
 from loopwatch.settings.checks import CHECKS
 from loopwatch.settings.kinds import Kind
-from loopwatch.settings.model import Command, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
+from loopwatch.settings.model import CheckSettings, Command, ControllerSettings, DemoSettings, RbacSettings, SidecarSettings
 from loopwatch.settings.table import SETTINGS, Setting, Topic, settings_of
 
-MODELS = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings, RbacSettings)}
+MODELS = {model.command: model for model in (SidecarSettings, ControllerSettings, DemoSettings, RbacSettings, CheckSettings)}
 
 
 def test_names_are_unique_within_a_command() -> None:

@@ -7,6 +7,7 @@ file, knows no authorization but the faults', and answers a broken request as th
 from __future__ import annotations
 
 import asyncio
+import email.utils
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -101,7 +102,8 @@ class ApiServer:
             headers = {"Content-Type": statuses.JSON_TYPE, **refusal.headers}
             answer = Answer(refusal.code, headers, refusal.body())
         record.status = answer.status
-        return self._compressed(call, answer)
+        date = email.utils.format_datetime(self.clock.utcnow(), usegmt=True)
+        return self._compressed(call, answer._replace(headers={"Date": date, **answer.headers}))
 
     async def _faulty_answer(self, call: Call) -> Answer:
         lost: list[Rule] = []
