@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from loopwatch.kube.resources import LEASES, MACHINE_CLASSES, MACHINE_POOLS, MACHINES, NAMESPACES, Resource
+from loopwatch.kube.resources import EVENTS, LEASES, MACHINE_CLASSES, MACHINE_POOLS, MACHINES, NAMESPACES, Resource
 from tests.contract.cluster import Cluster
 
-SERVED = [MACHINE_POOLS, MACHINES, MACHINE_CLASSES, LEASES, NAMESPACES]
+SERVED = [MACHINE_POOLS, MACHINES, MACHINE_CLASSES, LEASES, EVENTS, NAMESPACES]
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/healthz", "/livez"])
