@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from loopwatch.check.table import Row, Severity
 from loopwatch.metrics.family import Authority, Family, Group, Kind, Label
 from loopwatch.rbac.model import Right
 from loopwatch.settings.kinds import Kind as SettingKind
@@ -81,6 +82,53 @@ def rights_page(rights: Sequence[Right]) -> str:
             "What the API server serves, and what oneself may do, everybody who is authenticated may ask: the ClusterRoles",
             "`system:discovery` and `system:basic-user` of Kubernetes allow it.",
             *(line for subject in Subject for line in _subject_section(subject, rights)),
+            "",
+        ]
+    )
+
+
+def check_page(rows: Sequence[Row]) -> str:
+    """docs/check.md: what `loopwatch check` prints, and one line a finding, the gravest first."""
+    ordered = sorted(rows, key=lambda row: list(Severity).index(row.severity), reverse=True)
+    cells = (
+        (f"`{row.key}`", row.severity.value, _escaped(row.title), _escaped(row.why), f"`{row.fix}`".replace("|", "\\|")) for row in ordered
+    )
+    return "\n".join(
+        [
+            _written_from("exporter/loopwatch/check/table.py"),
+            "# loopwatch check",
+            "",
+            "Looks for what stands in the way, before installing and after, and changes nothing. `--as sidecar|controller|reader` says for",
+            "which process to look; its other options are those that the process will be started with. Rights are asked about for the",
+            "identity in use (`--kubeconfig`, or the pod's ServiceAccount), by SelfSubjectAccessReview. Looking needs the rights of",
+            "`loopwatch rbac reader`, and watches Leases for `--watch`: pools that did not move in that time are told as silent.",
+            "",
+            "Exit code 0: no error was found; warnings are for somebody to think about. 1: an error was found. 2: the command line can't",
+            "be used.",
+            "",
+            "## JSON",
+            "",
+            "`--output json` prints one document. Fields are added, but neither renamed nor dropped, while `schema` says `v1`.",
+            "",
+            *_table(
+                ("field", "holds"),
+                (
+                    ("`schema`", "`loopwatch.check/v1`"),
+                    ("`as`", "sidecar, controller or reader"),
+                    ("`passed`", "false where a finding is an error"),
+                    ("`counts`", "how many findings of each severity: `ok`, `info`, `warning`, `error`"),
+                    ("`findings[].check`", "a key of the table below; one with severity `ok` says that all is well there"),
+                    ("`findings[].severity`", "`ok`, `info`, `warning` or `error`"),
+                    ("`findings[].what`", "what was found, in words"),
+                    ("`findings[].why`", "why it matters; empty for `ok`"),
+                    ("`findings[].fix`", "the command that mends it, or shows more; empty for `ok`"),
+                    ("`findings[].objects`", "every pool, object or right that it is about"),
+                ),
+            ),
+            "",
+            "## Findings",
+            "",
+            *_table(("check", "severity", "what", "why it matters", "what mends it"), cells),
             "",
         ]
     )

@@ -12,10 +12,11 @@ from itertools import islice
 from pathlib import Path
 
 from loopwatch.catalogue import GROUPS
+from loopwatch.check.table import ROWS
 from loopwatch.rbac.rights import RIGHTS
 from loopwatch.settings.table import SETTINGS
 from tools import generate_iri
-from tools.documents import COMMAND, metrics_page, rights_page, settings_page
+from tools.documents import COMMAND, check_page, metrics_page, rights_page, settings_page
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_DIFF_LINES = 40
@@ -24,6 +25,7 @@ MOST_DIFF_LINES = 40
 def documents() -> dict[Path, str]:
     """What the pages should hold, by their path from the top of the repository."""
     return {
+        Path("docs/check.md"): check_page(ROWS),
         Path("docs/metrics.md"): metrics_page(GROUPS),
         Path("docs/rbac.md"): rights_page(RIGHTS),
         Path("docs/settings.md"): settings_page(SETTINGS),
