@@ -53,13 +53,18 @@ _decode: Final = msgspec.json.Decoder(_Event).decode
 
 
 class Fleet:
-    """`renewed` and `unknown` hold the moment of each pool's last answered heartbeat, and of its Ready=Unknown as the watch showed it."""
+    """`renewed` and `unknown` hold the moment of each pool's last answered heartbeat, and of its Ready=Unknown as the watch showed it.
+
+    A pool in `reporting` has somebody who answers an Unknown with True at once, as machinepoollets and sidecars do; `true_again` says when.
+    """
 
     def __init__(self, server: ApiServer, names: Sequence[str]) -> None:
         self.names = names
         self.renewed: dict[str, float] = {}
         self.unknown: dict[str, float] = {}
         self.true_again: dict[str, float] = {}
+        self.reporting: set[str] = set()
+        self._answers: set[asyncio.Task[None]] = set()
         self._server = server
         self._session: aiohttp.ClientSession | None = None
         self._changed = asyncio.Event()
@@ -115,6 +120,18 @@ class Fleet:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def when_true_again(self, within_seconds: float) -> None:
+        """Wait until every pool that reports and was seen Unknown is True again; AssertionError otherwise."""
+        marked = self.reporting & self.unknown.keys()
+        try:
+            async with asyncio.timeout(within_seconds):
+                while not marked <= self.true_again.keys():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            left = sorted(marked - self.true_again.keys())
+            raise AssertionError(f"still Unknown {within_seconds:g} s later, though they report: {left}") from None
+
     def lateness(self, names: Iterable[str], grace_seconds: float) -> list[float]:
         """By how much each was seen Unknown after its own deadline: last answered heartbeat plus grace; shortest first."""
         return sorted(self.unknown[name] - self.renewed[name] - grace_seconds for name in names)
@@ -127,6 +144,9 @@ class Fleet:
         spec = {"holderIdentity": f"{name}_fleet", "leaseDurationSeconds": 40, "renewTime": _now()}
         await self._send("POST", LEASES, lease | {"spec": spec})
         self.renewed[name] = time.monotonic()
+
+    async def _report(self, name: str) -> None:
+        await self._send("PATCH", f"{POOLS}/{name}/status", {"status": {"conditions": [ready_condition("True")]}})
 
     async def _each(self, names: Sequence[str], act: Any) -> None:
         gate = asyncio.Semaphore(WRITERS)
@@ -157,6 +177,10 @@ class Fleet:
         status = next((each.status for each in event.object.status.conditions if each.type == "Ready"), "")
         if status == "Unknown":
             self.unknown.setdefault(name, at)
+            if name in self.reporting:
+                task = asyncio.create_task(self._report(name))
+                self._answers.add(task)
+                task.add_done_callback(self._answers.discard)
         elif name in self.unknown and status == "True":
             self.true_again.setdefault(name, at)
 

@@ -65,10 +65,11 @@ async def play(story: str, server: ApiServer, start_controller: StartController,
             back = set(random.Random(seed).sample(dead, pools // 2))
             dead = [name for name in dead if name not in back]
             await fleet.when_unknown_count(pools // 10, GRACE_SECONDS + LONGEST_SECONDS)
-            before = set(fleet.unknown)
-            await fleet.renew(sorted(back - before))
-            dead += sorted(back & before)
+            fleet.reporting = back - set(fleet.unknown)
+            dead += sorted(back - fleet.reporting)
+            await fleet.renew(sorted(fleet.reporting))
         await fleet.when_unknown(dead, GRACE_SECONDS + LONGEST_SECONDS)
+        await fleet.when_true_again(INTERVAL_SECONDS)
         lead_changes = controller.counted("loopwatch_leader_election_transitions_total")
         controller.stop(within_seconds=10.0)
     late = fleet.lateness(dead, GRACE_SECONDS) if story != "return" else [0.0]

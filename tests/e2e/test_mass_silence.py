@@ -13,6 +13,7 @@ POOLS = 2_000
 LATEST_SECONDS = 15.0
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("story", ["aligned", "phases", "return"])
 def test_two_thousand_silent_pools_are_each_unknown_soon_after_their_deadline(
