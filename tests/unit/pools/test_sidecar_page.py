@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from loopwatch.iri.probe import CODES
 from loopwatch.metrics.family import Component
-from loopwatch.pools.families.heartbeat import HEARTBEAT, RESULTS
+from loopwatch.pools.families.heartbeat import HEARTBEAT, MOST_CLASSES, RESULTS
 from loopwatch.sandbox.faults import Forbid, Hang
 from loopwatch.sandbox.runtime.behaviours import Error, Ok, Slow
 from loopwatch.sandbox.runtime.behaviours import Hang as RuntimeHangs
@@ -51,6 +51,18 @@ async def test_every_result_code_and_state_is_there_before_anything_happened() -
         assert "loopwatch_heartbeat_probe_success" not in names
         assert "loopwatch_heartbeat_machinepoollet_up" not in names
         assert "loopwatch_runtime_machine_class_quantity" not in names
+
+
+@stepped
+async def test_a_runtime_that_lists_absurdly_many_classes_fills_no_page() -> None:
+    """Labels are bounded: an answer of 4 MiB holds a hundred thousand names."""
+    async with world() as here:
+        sidecar = here.sidecar()
+        await sidecar.runtime.behave(Ok({f"class-{number:05}": number for number in range(3 * MOST_CLASSES)}))
+        sidecar.start()
+        await here.until(5)
+        shown = labelled(series(sidecar), "loopwatch_runtime_machine_class_quantity")
+        assert sorted(shown) == [f"class-{number:05}" for number in range(MOST_CLASSES)]
 
 
 @stepped

@@ -29,6 +29,10 @@ PROBE_BUCKETS_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 a fifth of its budget gone; more than 5 s is a timeout, and the bucket +Inf less that of 5 s counts those."""
 
 
+MOST_CLASSES: Final = 500
+"""Real runtimes list a few dozen machine classes."""
+
+
 class HeartbeatFacts(msgspec.Struct, frozen=True):
     """Counts are by result or code. None is what is not known yet, or not asked for, and gives no series."""
 
@@ -53,7 +57,8 @@ def _flag(fact: bool | None) -> Samples:  # noqa: FBT001 - a fact that is a yes 
 
 
 def _machine_classes(facts: HeartbeatFacts) -> Samples:
-    return None if facts.machine_classes is None else {(name,): quantity for name, quantity in facts.machine_classes}
+    """The first by name where a runtime lists absurdly many: an answer of 4 MiB holds a hundred thousand names."""
+    return None if facts.machine_classes is None else {(name,): quantity for name, quantity in sorted(facts.machine_classes)[:MOST_CLASSES]}
 
 
 _SIDECAR: Final = (Component.SIDECAR,)
@@ -146,7 +151,7 @@ HEARTBEAT: Final = Group(
             "How many machines of the class the runtime could hold, from its last successful Status answer.",
             _machine_classes,
             Authority.OWN,
-            labels=(Label("machine_class", "the classes that the runtime lists"),),
+            labels=(Label("machine_class", f"the classes that the runtime lists, the first {MOST_CLASSES} by name"),),
             exposed_by=_SIDECAR,
         ),
     ),
