@@ -12,7 +12,7 @@ from typing import Final
 
 from loopwatch.kube.resources import ObjectKey
 from loopwatch.metrics.store import Store
-from loopwatch.pools.derive.machines import UNBOUND, MachineBook
+from loopwatch.pools.derive.machines import MachineBook
 from loopwatch.pools.derive.offer import Offer, offer_of
 from loopwatch.pools.families.machines import MACHINES, PLACEMENT, MachinesFacts, PlacementFacts
 from loopwatch.pools.machine import Machine
@@ -98,7 +98,7 @@ class Placement:
 
     def _moved(self, pools: tuple[str, ...]) -> None:
         self._put(pools)
-        if any(name == UNBOUND or name not in self._pools for name in pools):
+        if any(name not in self._pools for name in pools):
             self._put_machines()
 
     def _put(self, pools: Iterable[str]) -> None:

@@ -114,6 +114,24 @@ def test_a_lease_that_is_made_under_our_eyes_is_a_renewal_and_one_that_is_delete
     assert here.value("unready_but_renewed", **POOL) == 0
 
 
+def test_a_renew_time_that_is_taken_away_is_nobodys_heartbeat() -> None:
+    here = seen(UNKNOWN)
+    assert here.value("unready_but_renewed", **POOL) == 1
+    here.renew(lease(renew_time=None))
+    assert here.value("unready_but_renewed", **POOL) == 0
+
+
+def test_a_gap_in_sight_renews_nothing() -> None:
+    here = seen(UNKNOWN)
+    here.passes(20)
+    here.clock.step(1000)
+    here.answer()
+    here.passes(9.9)
+    assert here.value("unready_but_renewed", **POOL) == 1, "the 10 s for which an answer gives sight are counted"
+    here.passes(0.2)
+    assert here.value("unready_but_renewed", **POOL) == 0
+
+
 def test_never_reported_ends_with_the_first_lease_or_ready_and_does_not_come_back() -> None:
     here = Seen()
     here.pools(pool("pool-a"), pool("pool-b"), pool("pool-c", ready_condition()))

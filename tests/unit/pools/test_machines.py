@@ -117,6 +117,13 @@ def test_a_machine_made_again_under_its_name_waits_anew() -> None:
     assert book.of("pool-a").waiting_since == 9.0
 
 
+def test_a_machine_without_a_uid_ceases_to_wait_like_any_other() -> None:
+    book = MachineBook()
+    book.see(key("m"), machine(state="Pending", uid=""), 1.0)
+    book.see(key("m"), machine(state="Running"), 2.0)
+    assert book.of("pool-a").waiting_since is None
+
+
 def test_a_machine_that_is_being_deleted_waits_for_nothing() -> None:
     book = MachineBook()
     book.see(key("m"), machine(state="Pending"), 1.0)

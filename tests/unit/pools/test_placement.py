@@ -271,6 +271,14 @@ def test_maintenance_is_this_one_taint_whatever_its_effect(key: str, maintenance
     assert here.by_label("taints", "effect") == {"NoSchedule": 0, "NoExecute": 0, "PreferNoSchedule": 0, "Other": 1}
 
 
+def test_a_taint_that_comes_alone_shows_with_its_event() -> None:
+    here = SeenWithMachines()
+    here.pools(offering())
+    assert here.value("maintenance", **POOL) == 0
+    here.pool_event(offering("pool-a", taints=[{"key": "maintenance.ironcore.dev", "effect": "NoExecute"}]))
+    assert here.value("maintenance", **POOL) == 1
+
+
 def test_a_renewal_of_a_lease_makes_nothing_of_this_anew() -> None:
     """Heartbeats are the most frequent events by far: they must not pay for Machines."""
     here = SeenWithMachines()

@@ -72,7 +72,7 @@ def after_gap(beats: Beats, sight_at: float) -> Beats:
 
 def lose(beats: Beats, sight_at: float) -> Beats:
     """The Lease can't be decoded: whether it is renewed is not known from here on."""
-    return msgspec.structs.replace(count(beats, sight_at), seconds=None, renewed_at=None)
+    return msgspec.structs.replace(count(beats, sight_at), seconds=None)
 
 
 def of_new_pool(beats: Beats, sight_at: float) -> Beats:
