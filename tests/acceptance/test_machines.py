@@ -124,6 +124,8 @@ async def test_a_machinepoollet_without_a_heartbeat_has_a_sidecar_report_for_it_
             async with world.sidecar(POOL, runtime, machinepoollet=answers, **beats) as sidecar:
                 await kubectl.when(lambda: kubectl.ready(POOL) == "True" and POOL in kubectl.leases, grace)
                 assert kubectl.leases[POOL]["spec"]["holderIdentity"] == sidecar.identity
+                assert sidecar.store.value("loopwatch_machinepool_capacity", SMALL, sidecar.observer.moment()) == 4
+                assert sidecar.store.value("loopwatch_machinepool_never_reported", OURS, sidecar.observer.moment()) == 0
                 await world.until(lambda: value(controller, "machinepool_never_reported", **OURS) == 0, grace)
 
                 for name in ("one", "two"):
