@@ -102,6 +102,8 @@ def check_page(rows: Sequence[Row]) -> str:
             "which process to look; its other options are those that the process will be started with. Rights are asked about for the",
             "identity in use (`--kubeconfig`, or the pod's ServiceAccount), by SelfSubjectAccessReview. Looking needs the rights of",
             "`loopwatch rbac reader`, and watches Leases for `--watch`: pools that did not move in that time are told as silent.",
+            "Whether ironcore-controller-manager runs is read from the Lease of its election, `ironcore-system/d0ae00be.ironcore.dev`,",
+            "where that may be read; beyond it, another lifecycle shows by its name on a pool's Unknown.",
             "",
             "Exit code 0: no error was found; warnings are for somebody to think about. 1: an error was found. 2: the command line can't",
             "be used.",

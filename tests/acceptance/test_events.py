@@ -56,6 +56,21 @@ async def test_a_mark_and_the_recovery_from_it_are_each_an_event_on_the_pool(wor
 
 
 @acceptance
+async def test_of_two_controllers_the_leader_alone_tells(world: World) -> None:
+    await world.kubectl.create_pool("a", UNKNOWN)
+    async with world.controller(leader_elect=True) as first:
+        await world.until(first.leading, world.seconds(2))
+        async with world.controller(leader_elect=True, client="sidecar-2") as second:
+            await world.until(lambda: first.observer.pools_listed and second.observer.pools_listed, world.seconds(2))
+            await world.kubectl.set_conditions("a", TRUE)
+            await told(world, "a", 1)
+            await world.passes(world.seconds(0.2))  # within one grace, or the leader marks it
+            assert not second.leading()
+            (recovered,) = await events_of(world, "a")
+    assert recovered["count"] == 1
+
+
+@acceptance
 async def test_an_event_that_comes_again_is_counted_in_the_one_that_is_there(world: World) -> None:
     await world.kubectl.create_pool("a")
     async with world.controller():

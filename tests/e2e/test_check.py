@@ -76,7 +76,7 @@ def test_the_text_tells_each_finding_with_why_and_fix_and_ends_in_one(api_server
     del api_server
     ran = check(reader.kubeconfig, "--as=controller")
     assert ran.returncode == 1
-    assert "ERROR   No right to patch machinepools/status (compute.ironcore.dev) in cluster" in ran.stdout
+    assert "ERROR   No right to patch machinepools/status (compute.ironcore.dev) in the whole cluster" in ran.stdout
     assert "        fix: loopwatch rbac controller | kubectl apply -f -" in ran.stdout
     assert "loopwatch check --as controller: FAILED" in ran.stdout.splitlines()[-1]
 

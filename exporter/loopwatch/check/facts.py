@@ -20,10 +20,11 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class RightAnswer:
-    """What the API server says of one right; None where it could not be asked."""
+    """What the API server says of one right; None where it could not be asked. `namespace` is empty for one in the whole cluster."""
 
     right: Right
     allowed: bool | None
+    namespace: str = ""
     error: str = ""
 
 

@@ -93,7 +93,8 @@ def _keys(answers: Iterable[RightAnswer]) -> tuple[str, ...]:
 def _right_words(answer: RightAnswer) -> str:
     right = answer.right
     group = f" ({right.resource.group})" if right.resource and right.resource.group else ""
-    return f"No right to {right.verb} {right.what}{group} in {right.scope.value}: {right.why}."
+    where = f"namespace {answer.namespace}" if answer.namespace else "the whole cluster"
+    return f"No right to {right.verb} {right.what}{group} in {where}: {right.why}."
 
 
 def _clocks(facts: Facts) -> Iterator[Finding]:

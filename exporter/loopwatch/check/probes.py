@@ -153,16 +153,17 @@ class Probes:
 
     async def _right(self, right: Right) -> RightAnswer:
         names = self._wanted.names
+        namespace = names.of_namespace(right.scope)
         reviewer = Reviewer(self._cluster_of(right), self._clock, timeout_seconds=REQUEST_SECONDS)
         try:
             if right.resource is None:
                 allowed = all([await reviewer.may_i_get(path) for path in right.paths])
             else:
-                key = ObjectKey(names.of_namespace(right.scope), names.of_object(right.named))
+                key = ObjectKey(namespace, names.of_object(right.named))
                 allowed = await reviewer.may_i(Call.on(right.verb, right.resource, key, right.subresource))
         except (ApiError, TransportError) as error:
-            return RightAnswer(right, None, clean_message(str(error)))
-        return RightAnswer(right, allowed)
+            return RightAnswer(right, None, namespace, clean_message(str(error)))
+        return RightAnswer(right, allowed, namespace)
 
     def _cluster_of(self, right: Right) -> Transport:
         if right.scope is Scope.LEASES or right.resource is NAMESPACES:
