@@ -144,16 +144,20 @@ class ApiError(Exception):
         return _KIND_OF_STATUS.get(self.status, "other")
 
     def __str__(self) -> str:
-        """What was asked, of what, the status, the server's words; for 403 the right that is missing."""
+        """What was asked, of what, the status, the server's words; for 401 and 403 what an operator can do."""
         asked = f"{self.call}: " if self.call else ""
         answer = f"{self.status} {self.reason}".rstrip()
-        missing = ""
+        # "Unauthorized" is all that API servers say to a 401.
+        words = self.message if self.message != self.reason else ""
+        return ": ".join(part for part in (f"{asked}{answer}", self._help(), words) if part)
+
+    def _help(self) -> str:
+        if self.status == 401:
+            return "the API server does not accept the token or certificate in use: it has expired, was revoked, or is another cluster's"
         if self.status == 403 and self.call:
             where = f" in namespace {self.call.namespace}" if self.call.namespace else ""
-            missing = (
-                f": this identity has no right to {self.call.verb} {self.call.what}{where}; grant that verb in its Role or ClusterRole"
-            )
-        return f"{asked}{answer}{missing}" + (f": {self.message}" if self.message else "")
+            return f"this identity has no right to {self.call.verb} {self.call.what}{where}; grant that verb in its Role or ClusterRole"
+        return ""
 
 
 class StreamError(TransportError):

@@ -32,6 +32,14 @@ def test_403_names_the_missing_verb_and_resource() -> None:
     assert "no right to patch machinepools.compute.ironcore.dev/status;" in str(error)
 
 
+def test_401_says_what_to_look_at_since_the_server_says_nothing() -> None:
+    error = ApiError.from_answer(401, status_body(401, "Unauthorized", "Unauthorized"), call=CALL)
+    assert str(error) == (
+        "patch leases.coordination.k8s.io ironcore-machinepool-lease/pool-a: 401 Unauthorized: "
+        "the API server does not accept the token or certificate in use: it has expired, was revoked, or is another cluster's"
+    )
+
+
 def test_the_core_group_has_no_name() -> None:
     assert str(Call("list", NAMESPACES)) == "list namespaces"
 
