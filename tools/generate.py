@@ -15,8 +15,10 @@ from loopwatch.catalogue import GROUPS
 from loopwatch.check.table import ROWS
 from loopwatch.rbac.rights import RIGHTS
 from loopwatch.settings.table import SETTINGS
+from tests.e2e.scenarios import SCENARIOS
 from tools import generate_iri
 from tools.documents import COMMAND, check_page, metrics_page, rights_page, settings_page
+from tools.scenarios_page import scenarios_page
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_DIFF_LINES = 40
@@ -28,6 +30,7 @@ def documents() -> dict[Path, str]:
         Path("docs/check.md"): check_page(ROWS),
         Path("docs/metrics.md"): metrics_page(GROUPS),
         Path("docs/rbac.md"): rights_page(RIGHTS),
+        Path("docs/scenarios.md"): scenarios_page(SCENARIOS),
         Path("docs/settings.md"): settings_page(SETTINGS),
     }
 
