@@ -165,6 +165,16 @@ def test_a_lead_ends_at_its_deadline_while_a_request_still_hangs_and_that_is_tol
     assert "no answer within 4 s" in leader.changes[-1][1].reason
 
 
+def test_the_end_of_a_lead_that_was_renewed_but_once_is_told_when_it_comes(scene: Scene) -> None:
+    leader = scene.contender(times=Times(6, 4.0, 0.4))
+    scene.run(0.6)
+    scene.fates["a"] = all_are(LOST)
+    deadline = leader.elector.leads_until
+    assert deadline < BEGIN + 4.5
+    scene.run(5)
+    assert told(leader)[1:] == [(round(deadline - BEGIN, 3), False)]
+
+
 def test_a_lead_that_lapsed_while_the_process_stood_still_is_told_though_the_next_one_is_there_already(scene: Scene) -> None:
     """The answer to the second try comes before the deadline, but both are met only after a stall."""
     leader = scene.contender()
@@ -417,6 +427,32 @@ def test_who_holds_no_lease_has_nothing_to_give_up(scene: Scene) -> None:
     sent = len(standby.transport.sent)
     scene.run(5)
     assert len(standby.transport.sent) > sent
+
+
+def test_a_holder_whose_lead_has_lapsed_can_let_its_lease_go(scene: Scene) -> None:
+    holder = scene.contender()
+    scene.run(SOON)
+    scene.fates["a"] = all_are(Fate(arrives_after=None, reset=True))
+    scene.run(12)
+    assert not holder.elector.leading()
+    del scene.fates["a"]
+    assert holder.elector.give_up(15)
+    scene.run(SOON)
+    assert scene.spec["holderIdentity"] == ""
+
+
+def test_a_leader_whose_lease_vanished_and_can_not_be_made_again_can_give_up(scene: Scene) -> None:
+    leader = scene.contender()
+    scene.run(SOON)
+    del scene.api.leases[KEY]
+    scene.fates["a"] = lambda request: Fate(refusal=403) if request.method == "POST" else HEALTHY
+    scene.run(3)
+    assert leader.leads()
+    assert leader.elector.give_up(15)
+    assert not leader.leads()
+    del scene.fates["a"]
+    scene.run(12)
+    assert KEY not in scene.api.leases
 
 
 def test_a_renewal_under_way_while_the_lead_is_given_up_is_followed_by_the_release(scene: Scene) -> None:
