@@ -94,7 +94,7 @@ def test_tables_are_whole_and_the_page_says_what_writes_it(page: str) -> None:
 
 
 def test_drift_is_found_shown_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    everything = ["docs/check.md", "docs/metrics.md", "docs/rbac.md", "docs/settings.md"]
+    everything = ["docs/check.md", "docs/metrics.md", "docs/rbac.md", "docs/scenarios.md", "docs/settings.md"]
     assert generate.write_documents(tmp_path, check=True) == everything
     assert list(tmp_path.iterdir()) == [], "a check writes nothing"
     assert generate.write_documents(tmp_path, check=False) == everything
