@@ -1,7 +1,7 @@
 """The resources that the sandbox serves, and how each is read, checked and changed.
 
-A custom resource is checked by its CRD's schema, a built-in one (Lease, Event, Namespace) by its Go struct: the two differ in what they refuse
-and how, and a client meets both. `ResourceType` hides the difference from the verbs.
+A custom resource is checked by its CRD's schema, a built-in one (Lease, Event, Namespace) by its Go struct: the two differ in what they
+refuse and how, and a client meets both. `ResourceType` hides the difference from the verbs.
 """
 
 from __future__ import annotations
