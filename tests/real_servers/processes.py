@@ -75,6 +75,10 @@ class Process:
         """SIGCONT after `pause`."""
         self._popen.send_signal(signal.SIGCONT)
 
+    def interrupt(self) -> None:
+        """SIGINT, as Ctrl-C sends it."""
+        self._popen.send_signal(signal.SIGINT)
+
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self._popen.kill()

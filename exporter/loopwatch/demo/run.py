@@ -80,7 +80,7 @@ async def _tell(world: World, lines: Lines, scraper: Scraper, clock: Clock, verd
             in_time = await _shows(scraper, step.pool, step.then, clock)
         if once:
             await clock.sleep(SETTLED_SECONDS)
-            verdicts.append(judge(scraper.seen))
+            verdicts.append(judge(scraper.seen, scraper.transitions))
             return
 
 

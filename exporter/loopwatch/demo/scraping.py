@@ -12,6 +12,15 @@ from loopwatch.demo.story import GONE, POOLS
 
 PERIOD_SECONDS: Final = 0.1
 _SHOWN: Final = re.compile(r'^loopwatch_machinepool_ready\{machinepool="([^"]+)",status="([^"]+)"\} 1$', re.MULTILINE)
+_COUNTED: Final = re.compile(r'^loopwatch_machinepool_ready_transitions_total\{machinepool="([^"]+)",to="([^"]+)"\} (\d+)$', re.MULTILINE)
+
+
+def transitions(page: str) -> dict[str, dict[str, int]]:
+    """How often Ready turned to each status, by pool, as one page of /metrics counts it."""
+    counted: dict[str, dict[str, int]] = {pool: {} for pool in POOLS}
+    for pool, status, count in _COUNTED.findall(page):
+        counted.setdefault(pool, {})[status] = int(count)
+    return counted
 
 
 def states(page: str) -> dict[str, str]:
@@ -21,10 +30,11 @@ def states(page: str) -> dict[str, str]:
 
 
 class Scraper:
-    """Scrapes until cancelled; `seen` holds the states of each pool in the order in which they changed."""
+    """Scrapes until cancelled; `seen` holds the states of each pool in the order in which they changed, `transitions` the last counters."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self.seen: dict[str, list[str]] = {pool: [] for pool in POOLS}
+        self.transitions: dict[str, dict[str, int]] = {}
         self._url, self._clock = url, clock
 
     async def run(self) -> None:
@@ -33,7 +43,9 @@ class Scraper:
             while True:
                 async with session.get(self._url) as response:
                     response.raise_for_status()
-                    self._keep(states(await response.text()))
+                    page = await response.text()
+                    self.transitions = transitions(page)
+                    self._keep(states(page))
                 await self._clock.sleep(PERIOD_SECONDS)
 
     def now(self, pool: str) -> str:

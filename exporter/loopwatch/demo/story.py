@@ -14,6 +14,8 @@ from typing import Final
 GONE: Final = "gone"
 """What stands for a pool that has no series."""
 
+COUNTED: Final = ("true", "false", "unknown")
+
 
 class Deed(Enum):
     """What can be done to a pool."""
@@ -57,8 +59,19 @@ def passed_through(seen: Sequence[str]) -> list[str]:
     return [state for state in changes if state != "absent"]
 
 
-def judge(seen: Mapping[str, Sequence[str]]) -> list[str]:
-    """What is wrong with what was seen, a sentence a pool; empty where each pool passed through its states and no other."""
+def expected_transitions(pool: str) -> dict[str, int]:
+    """How often Ready must have turned to each status since the pool's series began: what ready_transitions_total counts."""
+    states = expected(pool)
+    last_life = states[len(states) - states[::-1].index(GONE) :] if GONE in states else states
+    return {status: last_life.count(status) for status in COUNTED}
+
+
+def judge(seen: Mapping[str, Sequence[str]], transitions: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """What is wrong, a sentence each; empty where each pool passed through its states and no other.
+
+    `seen` is what scrapes showed; `transitions` the counters at the end, which also know the blips between two scrapes: a pool that is
+    marked Unknown and answers within milliseconds looks True all the time.
+    """
     wrong = []
     for pool in POOLS:
         should, did = expected(pool), passed_through(seen.get(pool, ()))
@@ -66,4 +79,11 @@ def judge(seen: Mapping[str, Sequence[str]]) -> list[str]:
             did = did[1:]
         if did != should:
             wrong.append(f"{pool}: expected {' → '.join(should)}, /metrics showed {' → '.join(did) or 'nothing'}")
+        counted = {status: transitions.get(pool, {}).get(status, 0) for status in COUNTED}
+        if counted != expected_transitions(pool):
+            wrong.append(f"{pool}: expected transitions {_told(expected_transitions(pool))}, /metrics counted {_told(counted)}")
     return wrong
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} to {status}" for status, count in counts.items())
