@@ -31,7 +31,7 @@ from tests.e2e.programs import Machinepoollet, MachineRuntime
 from tests.e2e.watching import LEASES, MACHINES, POOLS
 from tests.real_servers.apiserver import ApiServer
 
-pytestmark = [pytest.mark.xdist_group("rights of a controller"), pytest.mark.timeout(START_SECONDS + 3 * CLAIM_SECONDS)]
+pytestmark = pytest.mark.timeout(START_SECONDS + 3 * CLAIM_SECONDS)
 
 GRACE_SECONDS = 5.0
 TIMES = (

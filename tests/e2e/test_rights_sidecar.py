@@ -29,7 +29,7 @@ from tests.e2e.programs import Machinepoollet, MachineRuntime
 from tests.e2e.watching import LEASES, POOLS
 from tests.real_servers.apiserver import ApiServer
 
-pytestmark = [pytest.mark.xdist_group("rights of a sidecar"), pytest.mark.timeout(START_SECONDS + 2 * CLAIM_SECONDS)]
+pytestmark = pytest.mark.timeout(START_SECONDS + 2 * CLAIM_SECONDS)
 
 ROWS = rights_of(Subject.SIDECAR)
 TIMES = ("--heartbeat-interval=1s", "--heartbeat-lease-duration=4s", "--heartbeat-status-timeout=500ms")
