@@ -10,6 +10,7 @@ from loopwatch.rbac.model import Named, Right, Room, Scope, of_subject
 from loopwatch.rbac.rights import RIGHTS
 from loopwatch.settings.model import Command, MetricsAuth, Mode, RbacSettings, Subject
 from loopwatch.settings.table import SETTINGS, settings_of
+from tests.e2e import test_rights_controller, test_rights_sidecar
 
 READING = {"get", "list", "watch"}
 WRITTEN = {"leases", "machinepools/status", "events"}
@@ -109,3 +110,8 @@ def test_reviews_and_metrics_are_granted_where_metrics_are_protected_alone(subje
     more = {*keys(subject, metrics_auth=MetricsAuth.KUBERNETES)} - {*keys(subject)}
     reviews = {"listen address: create tokenreviews", "listen address: create subjectaccessreviews"}
     assert more == ({"listen address: get /metrics"} if subject is Subject.READER else reviews)
+
+
+def test_each_right_of_a_process_has_a_claim_that_an_end_to_end_test_breaks_by_taking_it_away() -> None:
+    claims = {*test_rights_sidecar.CLAIMS, *test_rights_controller.CLAIMS}
+    assert claims == {right.key for right in RIGHTS if right.subject is not Subject.READER}, "a reader's rows are tried one by one"
