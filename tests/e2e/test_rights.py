@@ -20,6 +20,7 @@ from tests.e2e.bereft import create_machine, create_pool, create_still_lease, ri
 from tests.e2e.conftest import StartLoopwatch
 from tests.e2e.identities import NAMESPACE, Identity, create, issue
 from tests.e2e.programs import Loopwatch
+from tests.e2e.test_check import findings
 from tests.e2e.watching import LEASES, MACHINES, POOLS
 from tests.e2e.world import POOL, World, until
 from tests.real_servers.apiserver import LEASE_NAMESPACE, ApiServer
@@ -140,6 +141,8 @@ def test_a_reader_sees_what_the_table_says_and_is_refused_without(right: Right, 
     refused = client.get(path)
     assert refused.status == 403
     assert f'cannot {right.verb} resource "{right.what}"' in refused.body["message"]
+    missing = findings(reader.kubeconfig, "--as=reader", "--watch=0s")["right-missing"]
+    assert missing["objects"] == [right.key], "`loopwatch check` names it"
 
 
 KUBECTL = shutil.which("kubectl")
