@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from loopwatch.election.derive import Step
 from loopwatch.election.record import Record
-from loopwatch.kube.microtime import render_micro
 from loopwatch.kube.resources import LEASES, ObjectKey
+from loopwatch.microtime import render_micro
 
 Body = dict[str, Any]
 

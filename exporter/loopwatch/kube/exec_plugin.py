@@ -20,8 +20,8 @@ from typing import BinaryIO, Final
 import msgspec
 
 from loopwatch.kube.memory import memory_file
-from loopwatch.kube.microtime import parse_nanoseconds
 from loopwatch.kube.transport import CredentialsError
+from loopwatch.microtime import parse_nanoseconds
 from loopwatch.text import clean_message
 
 API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

@@ -13,10 +13,10 @@ from typing import Final
 
 from loopwatch.clock import Clock
 from loopwatch.kube.errors import ApiError
-from loopwatch.kube.microtime import render_seconds
 from loopwatch.kube.resources import EVENTS, MACHINE_POOLS, ObjectKey
 from loopwatch.kube.transport import Transport
 from loopwatch.kube.write import Writer
+from loopwatch.microtime import render_seconds
 from loopwatch.pools.derive.news import News
 from loopwatch.pools.model import LIFECYCLE_MANAGER
 

@@ -16,12 +16,12 @@ import msgspec
 from loopwatch.clock import Clock
 from loopwatch.kube.backoff import Backoff
 from loopwatch.kube.errors import ApiError
-from loopwatch.kube.microtime import render_micro
 from loopwatch.kube.read import Reader
 from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, ObjectKey
 from loopwatch.kube.transport import Transport, TransportError
 from loopwatch.kube.write import Writer
 from loopwatch.log import Repeated, get_logger
+from loopwatch.microtime import render_micro
 from loopwatch.pools.act import lease_bodies
 from loopwatch.pools.act.results import CONFLICT, FIELD_MANAGER, NOT_FOUND, result_of, says_missing
 from loopwatch.pools.derive.lease_sight import Holder

@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from loopwatch.clock import Clock
-from loopwatch.kube.microtime import render_seconds
 from loopwatch.kube.resources import MACHINE_POOLS, ObjectKey
 from loopwatch.kube.transport import Transport
 from loopwatch.kube.write import Writer
+from loopwatch.microtime import render_seconds
 from loopwatch.pools.derive import conditions
 from loopwatch.pools.model import LIFECYCLE_MANAGER, READY, STATUS_UNKNOWN, STATUS_UNKNOWN_MESSAGE
 

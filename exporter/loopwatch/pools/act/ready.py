@@ -15,12 +15,12 @@ import msgspec
 from loopwatch.clock import Clock
 from loopwatch.kube.backoff import Backoff
 from loopwatch.kube.errors import ApiError
-from loopwatch.kube.microtime import render_seconds
 from loopwatch.kube.read import Reader
 from loopwatch.kube.resources import MACHINE_POOLS, ObjectKey
 from loopwatch.kube.transport import Transport, TransportError
 from loopwatch.kube.write import Writer
 from loopwatch.log import Repeated, get_logger
+from loopwatch.microtime import render_seconds
 from loopwatch.pools.act.results import CONFLICT, FIELD_MANAGER, result_of, says_missing
 from loopwatch.pools.derive import conditions, ready
 from loopwatch.pools.derive.conditions import RawCondition

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwatch.kube.microtime import parse_nanoseconds, render_micro, render_seconds
+from loopwatch.microtime import parse_nanoseconds, render_micro, render_seconds
 
 UTC = datetime.UTC
 OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes)))
