@@ -79,7 +79,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem; }
 table { border-collapse: collapse; }
 th, td { text-align: left; padding: .3rem .8rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.text { overflow-wrap: anywhere; }
+td.text { overflow-wrap: break-word; max-width: 26rem; }
 .good { color: var(--good); font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
 .lost { color: var(--lost); font-weight: 600; }
