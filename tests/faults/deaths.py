@@ -79,7 +79,7 @@ class Deaths:
         who = f"{witness.client} has not marked {name}"
         if credit.seconds > allowed:
             self._observer.fail(3, f"{who}, dead for {credit.seconds:.1f} s of undisturbed lead and sight ({allowed:g} s are allowed)")
-        if undisturbed_graces < ATTENTION_GRACES:
+        if undisturbed_graces < ATTENTION_GRACES or now - pool.readable_since < ATTENTION_GRACES * times.grace:
             return
         silence = witness.silence(name, now)
         if silence is not None and silence > allowed:

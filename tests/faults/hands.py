@@ -40,7 +40,7 @@ class Hands:
 
     def change_spec(self, pool: str) -> None:
         """A taint comes, or goes."""
-        found = self._api.object(MACHINE_POOLS, pool)
+        found = self._whole_pool(pool)
         if found is not None:
             found["spec"]["taints"] = [] if found["spec"].get("taints") else [{"key": "maintenance", "effect": "NoSchedule"}]
             self._api.put_object(MACHINE_POOLS, found)
@@ -66,12 +66,17 @@ class Hands:
         self._api.inject_object(resource, {**body, part: {**body[part], field: value}})
 
     def _set_condition(self, pool: str, condition_type: str, entries: list[dict[str, Any]]) -> None:
-        found = self._api.object(MACHINE_POOLS, pool)
+        found = self._whole_pool(pool)
         if found is None:
             return
         conditions = found.setdefault("status", {}).get("conditions") or []
         found["status"]["conditions"] = [*entries, *(each for each in conditions if each["type"] != condition_type)]
         self._api.put_object(MACHINE_POOLS, found)
+
+    def _whole_pool(self, pool: str) -> dict[str, Any] | None:
+        """A pool that can be written: one that is broken can't."""
+        found = self._api.object(MACHINE_POOLS, pool)
+        return found if found and isinstance(found["metadata"].get("generation"), int) else None
 
     def _delete(self, resource: Resource, key: ObjectKey) -> None:
         if self._api.object(resource, key) is not None:

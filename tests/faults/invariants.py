@@ -183,11 +183,11 @@ def _sidecar_made(host: SidecarHost) -> None:
     if host.sidecar is None:
         raise AssertionError("told of a sidecar that is not there")
     observer = host.sidecar.observer
-    uids: dict[str, str] = {}
+    uids: dict[str, str | None] = {}
 
     def changed(name: str) -> None:
         view = observer.views.get(name)
-        uid = view.pool.metadata.uid if view and view.pool else ""
+        uid = None if view is None else view.pool.metadata.uid if view.pool else ""
         if uids.get(name) != uid:
             uids[name] = uid
             host.series_began_anew.add(name)

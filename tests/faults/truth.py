@@ -48,6 +48,8 @@ class PoolTruth:
         self.lease_progress: list[float] = []
         self.ready_progress: list[float] = []
         self.unknown_since: float | None = None
+        self.readable_since = 0.0
+        self._renewed: object = None
 
     @property
     def progress_at(self) -> float:
@@ -67,12 +69,23 @@ class PoolTruth:
         return isinstance(generation, int) and (renew_time is None or isinstance(renew_time, str))
 
     def take(self, write: Write) -> None:
-        """One more write."""
+        """One more write. A Lease that can't be read shows no progress; the one after it is compared with the last that could."""
+        if not self.readable:
+            self.readable_since = write.at
         if write.resource == LEASES.plural:
-            if self.pool is not None and renewed(write.before, write.after):
+            self._take_lease(write)
+        else:
+            self._take_pool(write)
+
+    def _take_lease(self, write: Write) -> None:
+        self.lease = write.after
+        renewed = None if write.after is None else instant((write.after.get("spec") or {}).get("renewTime"))
+        if renewed != self._renewed and not isinstance(renewed, int):
+            self._renewed = renewed
+            if self.pool is not None:
                 self.lease_progress.append(write.at)
-            self.lease = write.after
-            return
+
+    def _take_pool(self, write: Write) -> None:
         before, self.pool = self.pool, write.after
         if self.pool is None or before is None or uid(before) != uid(self.pool):
             self.lease_progress, self.ready_progress, self.unknown_since = [write.at], [write.at], None
@@ -152,11 +165,6 @@ def ready_moved(before: Ready | None, after: Ready | None) -> bool:
     return (before.status, before.observed_generation) != (after.status, after.observed_generation)
 
 
-def renewed(before: Document | None, after: Document | None) -> bool:
-    """Whether a change of a Lease is progress."""
-    return _renew_instant(before) != _renew_instant(after)
-
-
 def instant(text: object) -> object:
     """A renewTime as the instant that it names; what it is where it names none."""
     if not text:
@@ -167,7 +175,3 @@ def instant(text: object) -> object:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         return text
-
-
-def _renew_instant(lease: Document | None) -> object:
-    return None if lease is None else instant((lease.get("spec") or {}).get("renewTime"))
