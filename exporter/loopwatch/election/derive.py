@@ -83,15 +83,14 @@ class Attempt(msgspec.Struct, frozen=True):
 class Election(msgspec.Struct, frozen=True):
     """What one process knows. `record` is None where there is no Lease, and before the first read.
 
-    `unchanged_since` is the moment at which this version, or the absence, was first seen here. `vanished` says that there was a Lease, by
-    which another process may lead still. `abstain_until`: until then this process does not contend.
+    `unchanged_since` is the moment at which this version was first seen here, or its absence where there had been a Lease.
+    `abstain_until`: until then this process does not contend.
     """
 
     identity: str
     times: Times
     record: Record | None = None
     unchanged_since: float = NEVER
-    vanished: bool = False
     renewed_at: float = NEVER
     attempt: Attempt | None = None
     in_doubt: bool = False
@@ -128,13 +127,11 @@ def free_at(election: Election) -> float:
 
     The longer of two durations counts, the published and our own: a Lease edited by hand to one second must not cost its leader the lead.
     """
-    own = election.times.lease_duration_seconds
     record = election.record
-    if record is None:
-        return election.unchanged_since + own if election.vanished else NEVER
-    if record.holder in {"", election.identity}:
+    if record is not None and record.holder in {"", election.identity}:
         return NEVER
-    return election.unchanged_since + max(own, record.duration_seconds)
+    published = record.duration_seconds if record else 0
+    return election.unchanged_since + max(election.times.lease_duration_seconds, published)
 
 
 def step(election: Election, now: float, round_began: float) -> Step:
@@ -143,6 +140,8 @@ def step(election: Election, now: float, round_began: float) -> Step:
         return Step.RELEASE if election.ours else Step.WAIT
     if election.ours:
         return Step.WAIT if election.renewed_at >= round_began else Step.RENEW
+    if election.record is None and leading(election, now):
+        return Step.CREATE
     if now < free_at(election):
         return Step.WAIT
     return Step.CREATE if election.record is None else Step.TAKE
@@ -167,15 +166,14 @@ def refused(election: Election) -> Election:
 def written(election: Election, record: Record, now: float) -> Election:
     """A write was answered with the Lease as it is now. What changed nothing renewed nothing: nobody else can have seen it."""
     attempt = election.attempt
-    return _saw(election, record, now, attempt if attempt and _came_after(record, attempt, election.identity) else None)
+    return _saw(election, record, now, attempt if attempt and record.version != attempt.base else None)
 
 
 def seen(election: Election, record: Record | None, now: float) -> Election:
     """A consistent read showed the Lease; None where it said that there is none. A lost write of ours may show in it."""
     attempt = election.attempt
-    if attempt and attempt.sole and record and record.renew_time == attempt.stamp and _came_after(record, attempt, election.identity):
-        return _saw(election, record, now, attempt)
-    return _saw(election, record, now, None)
+    through = attempt and attempt.sole and record and record.renew_time == attempt.stamp and record.version != attempt.base
+    return _saw(election, record, now, attempt if through else None)
 
 
 def gave_up(election: Election, until: float) -> Election:
@@ -200,11 +198,6 @@ def rest_until(election: Election, now: float, round_began: float, chance: float
     return max(due, now + (retry_after or 0.0))
 
 
-def _came_after(record: Record, attempt: Attempt, identity: str) -> bool:
-    """A version of ours that is not the one which the attempt was made on."""
-    return record.holder == identity and record.version != attempt.base
-
-
 def _saw(election: Election, record: Record | None, now: float, renewed_by: Attempt | None) -> Election:
     """The Lease is known again. Held by another, or by nobody, it ends our lead at once; where it vanished the deadline still holds."""
     before, attempt = election.record, election.attempt
@@ -218,7 +211,6 @@ def _saw(election: Election, record: Record | None, now: float, renewed_by: Atte
         election,
         record=record,
         unchanged_since=election.unchanged_since if same else now,
-        vanished=record is None and (election.vanished or (before is not None and not leading(election, now))),
         renewed_at=renewed_at,
         # On a version that is past nothing can happen any more.
         attempt=None if record and attempt and record.version != attempt.base else attempt,
