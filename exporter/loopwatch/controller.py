@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from loopwatch import catalogue, leadership
 from loopwatch.clock import Clock, SystemClock
-from loopwatch.election.elector import Change, process_identity
+from loopwatch.election.elector import Change, Elector
 from loopwatch.kube import connection as connections
 from loopwatch.kube import families as reflector_families
 from loopwatch.kube.read import Reader
@@ -29,6 +29,7 @@ from loopwatch.pools.act.events import EventWriter
 from loopwatch.pools.act.mark import Marker
 from loopwatch.pools.announcer import Announcer
 from loopwatch.pools.confirm import Confirmation
+from loopwatch.pools.derive.sight import SIGHT_FRACTION
 from loopwatch.pools.families.pool import POOL, SILENCE
 from loopwatch.pools.lifecycle import Lifecycle, Rules
 from loopwatch.pools.machine_watch import MachineWatch
@@ -206,9 +207,13 @@ class Controller:
         """What needs a look every few seconds: the warning about the setting, the leader without sight."""
         self._warn_of_short_grace()
         if self.elector is not None and self.observer.blind_seconds() >= self._grace:
-            gave_up = self.elector.give_up(self._settings.leader_elect_lease_duration_seconds)
-            if gave_up:
-                get_logger().warning("a leader without sight for a whole grace period gives the lead up", grace_seconds=self._grace)
+            self._leave_the_lead_to_others(self.elector)
+
+    def _leave_the_lead_to_others(self, elector: Elector) -> None:
+        """Without sight nothing can be marked: let a replica lead that may see, and don't contend before sight is back."""
+        if elector.give_up(self._settings.leader_elect_lease_duration_seconds):
+            get_logger().warning("a leader without sight for a whole grace period gives the lead up", grace_seconds=self._grace)
+        elector.stand_aside(self._grace * SIGHT_FRACTION)
 
     def _warn_of_short_grace(self) -> None:
         largest = self.observer.largest_lease_seconds

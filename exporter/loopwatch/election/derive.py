@@ -181,6 +181,13 @@ def gave_up(election: Election, until: float) -> Election:
     return msgspec.structs.replace(election, renewed_at=NEVER, abstain_until=until)
 
 
+def stood_aside(election: Election, until: float) -> Election:
+    """Don't contend before `until`: for a process that could not act if it led. Without effect on one that holds the Lease."""
+    if election.ours:
+        return election
+    return msgspec.structs.replace(election, abstain_until=max(election.abstain_until, until))
+
+
 def rest_until(election: Election, now: float, round_began: float, chance: float, retry_after: float | None = None) -> float:
     """The moment of the next round. `chance` is in [0, 1).
 

@@ -127,6 +127,10 @@ class Elector:
         self._woken.set()
         return True
 
+    def stand_aside(self, seconds: float) -> None:
+        """Don't begin to contend for `seconds`; a holder gives up instead (`give_up`)."""
+        self._election = derive.stood_aside(self._election, self._clock.monotonic() + seconds)
+
     async def run(self) -> None:
         """Contend until cancelled; then release, within RELEASE_SECONDS. Whoever acts must have stopped by then."""
         try:
