@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from loopwatch import catalogue, leadership
 from loopwatch.clock import Clock, SystemClock
-from loopwatch.election.elector import Change, Elector
+from loopwatch.election.elector import Change, Elector, process_identity
 from loopwatch.kube import connection as connections
 from loopwatch.kube import families as reflector_families
 from loopwatch.kube.read import Reader
