@@ -28,3 +28,8 @@ def test_a_half_open_lease_watch_is_found_also_while_no_lease_is_known() -> None
             Misfortune(121.0, 0.0, troubles.LeaseGone("pool-a")),
         )
     )
+
+
+def test_a_pool_that_can_be_read_again_past_its_grace_is_marked_at_once() -> None:
+    """Seed 1401: it passed the grace while its Lease could not be decoded, and then waited for another pool's deadline, or a grace."""
+    survives(story(Misfortune(60.0, 140.0, troubles.PodDown("pool-a")), Misfortune(90.0, 65.0, troubles.BrokenObject("pool-a", "lease"))))

@@ -149,7 +149,7 @@ class Lifecycle:
             self._release(name)
         if name not in self._book.passed or view.marked_unknown:
             self._candidates.pop(name, None)
-        elif name not in self._candidates:
+        elif name not in self._busy:  # also where it is a candidate already: what kept it from being due may have gone (unreadable objects)
             self._candidates[name] = None
             self._wake.set()
         if not self._wake.is_set() and (first := self._book.first()) is not None and first[1] == name:
