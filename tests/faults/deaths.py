@@ -28,6 +28,14 @@ SLACK_GRACES = 0.1
 """5 s with the default grace."""
 ELECTION_LEASES = 3
 """A leader that gave up for want of sight waits one lease duration, and another may have to be outwaited; the third is slack."""
+ASSUMED_LEASE_SECONDS = 40
+"""What a pool without a Lease is given after a gap."""
+
+
+def published_seconds(pool: PoolTruth) -> float:
+    """The lease duration that a gap in sight leaves the pool."""
+    published = (pool.lease or {"spec": {}})["spec"].get("leaseDurationSeconds")
+    return published or ASSUMED_LEASE_SECONDS
 
 
 @dataclass
@@ -73,7 +81,7 @@ class Deaths:
         if credit.progress != progress:
             credit.progress, credit.seconds = progress, 0.0
         now, times = self._observer.now, self._plan.times
-        allowed = times.grace + min(times.lease, times.grace) + SLACK_GRACES * times.grace
+        allowed = times.grace + min(published_seconds(pool), times.grace) + SLACK_GRACES * times.grace
         if undisturbed_graces >= SETTLED_GRACES:
             credit.seconds += TICK_GRACES * times.grace
         who = f"{witness.client} has not marked {name}"

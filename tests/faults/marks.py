@@ -73,7 +73,7 @@ class Marks:
                 when = "never" if read_at is None else f"{now - read_at:.3f} s ago"
                 found.append(f"{witness.client} marks {pool}, and read its {resource} {when}: too long for a confirmation")
                 continue
-            last = max((at for at in progress if at <= read_at), default=None)
+            last = max((at for at in progress if witness.knows_since(resource) < at <= read_at), default=None)
             if last is not None and witness.sight.seconds(last, now) <= grace - HAIR_SECONDS:
                 found.append(
                     f"{witness.client} marks {pool}, though {now - last:.3f} s before the API server had taken progress in its {resource},"

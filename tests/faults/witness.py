@@ -77,6 +77,7 @@ class Witness:
         self.series_began_anew: set[str] = set()
         self.began = now
         self._reads: dict[tuple[str, str], float] = {}
+        self._first_lists: dict[str, float] = {}
 
     def look(self, name: str, at: float) -> None:
         """The observer's view of a pool has changed."""
@@ -103,12 +104,18 @@ class Witness:
             self.sight.answered(resource, at)
         if is_watch(request) or not is_consistent_read(request) or dict(request.query).get("limit") == "1":
             return
+        if not is_object:
+            self._first_lists.setdefault(resource, handled_at)
         self._reads[resource, last if is_object else FULL_LIST] = handled_at
 
     def read_at(self, resource: str, pool: str) -> float | None:
         """When the server handled the last read that showed this pool's object (or that there is none); None without one."""
         reads = [self._reads.get((resource, name)) for name in (pool, FULL_LIST)]
         return max((read for read in reads if read is not None), default=None)
+
+    def knows_since(self, resource: str) -> float:
+        """When the server handled the list that was this process's first: what changed before it is no change to the process."""
+        return self._first_lists.get(resource, float("inf"))
 
     def silence(self, pool: str, at: float) -> float | None:
         """For how long, in sight, the pool has shown no progress to this process; None for a pool that it does not know."""
