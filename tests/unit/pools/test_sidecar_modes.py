@@ -12,6 +12,7 @@ import pytest
 from loopwatch.kube.resources import LEASES
 from loopwatch.sandbox.faults import Hang, Respond, Silence
 from loopwatch.settings.model import Mode
+from tests.support.logs import Lines
 from tests.support.sidecars import LEASE_KEY, POOL, World, sent, world
 from tests.support.stepped import stepped
 
@@ -184,6 +185,21 @@ async def test_two_sidecars_in_report_alternate_and_the_conflict_shows_and_ready
         await other.die()
         await here.passes(3 * 40)
         assert one.value("loopwatch_machinepool_lease_holder_conflict") == 0
+
+
+@stepped
+async def test_a_lease_that_is_taken_back_and_forth_is_told_once_a_minute() -> None:
+    """Per tick would be a line each ten seconds of every conflict; the metrics show that one is on."""
+    async with world() as here:
+        here.started(Mode.REPORT)
+        await here.passes(4)
+        lines = Lines()
+        with lines.caught():
+            here.started(Mode.REPORT)
+            await here.passes(300)
+        told = [line for line in lines.texts() if line.startswith("the lease is taken over")]
+        assert 8 <= len(told) <= 12
+        assert "left_out=" in told[-1]
 
 
 @stepped

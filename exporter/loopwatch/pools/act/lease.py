@@ -154,7 +154,8 @@ class LeaseKeeper:
         self._answered(began)
         self._standing.lease_read(lease, asked_at_news=asked)
         if news:
-            get_logger().info(news, machinepool=self._key.name, holder=self._identity, **fields)
+            # Once a minute with a count: two reporters take the lease from each other at each tick, which the metrics show as a conflict.
+            self._repeated.say(get_logger().info, news, machinepool=self._key.name, holder=self._identity, **fields)
         self._say_over(_NOT_RENEWED, "the lease is renewed again")
         return None
 
