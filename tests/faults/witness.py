@@ -40,6 +40,11 @@ class Sight:
         """Whether it is in sight at a moment that is not before the last answer."""
         return bool(self._stretches) and at < self._stretches[-1][1]
 
+    def first_gap_ended(self, since: float) -> float:
+        """When the first gap ended that began after `since`; `since` itself where there was none."""
+        began = [begin for begin, _ in self._stretches if begin > since]
+        return began[0] if began else since
+
     def seconds(self, since: float, until: float) -> float:
         """How much of that time was in sight."""
         total = 0.0
