@@ -12,6 +12,7 @@ import datetime
 import heapq
 import itertools
 import random
+import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ class World:
     def __init__(self) -> None:
         self.now = BEGIN
         self.processes: list[Process] = []
+        self.living: list[Process] = []
         self.watch: Callable[[], None] = lambda: None
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._order = itertools.count()
@@ -62,22 +64,37 @@ class World:
         self.close()
 
     def _settle(self) -> None:
-        for process in self.processes:
-            process.turn()
+        for process in self.living:
+            if process.runs and process.loop.due():
+                process.turn()
         self.watch()
 
     def _next(self) -> float | None:
-        moments = [moment for process in self.processes if (moment := process.next_timer()) is not None]
+        moments = [moment for process in self.living if (moment := process.next_timer()) is not None]
         if self._events:
             moments.append(self._events[0][0])
         return min(moments, default=None)
 
 
+class _NeverWaiting(selectors.DefaultSelector):
+    """Says that it is idle where a loop would wait: here nothing becomes ready by itself, and so no file is ever looked at."""
+
+    def __init__(self, idle: Callable[[], None]) -> None:
+        super().__init__()
+        self._idle = idle
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """At once."""
+        if timeout != 0:
+            self._idle()
+        return []
+
+
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop on the world's time, turned by hand."""
+    """An event loop on the world's time, turned by hand: `run_forever` returns as soon as nothing is ready."""
 
     def __init__(self, world: World) -> None:
-        super().__init__()
+        super().__init__(_NeverWaiting(self.stop))
         self._world = world
 
     def time(self) -> float:
@@ -85,8 +102,10 @@ class _Loop(asyncio.SelectorEventLoop):
 
     def due(self) -> bool:
         """Whether anything could run now."""
+        if self._ready:  # type: ignore[attr-defined]
+            return True
         moment = self.next_timer()
-        return bool(self._ready) or (moment is not None and moment <= self._world.now)  # type: ignore[attr-defined]
+        return moment is not None and moment <= self._world.now
 
     def next_timer(self) -> float | None:
         """When the next timer is due; one that was cancelled may stand there too."""
@@ -106,6 +125,7 @@ class Process:
         self.killed = False
         self._tasks: list[asyncio.Task[Any]] = []
         world.processes.append(self)
+        world.living.append(self)
 
     @property
     def runs(self) -> bool:
@@ -125,7 +145,9 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL: it never runs again."""
-        self.killed = True
+        if not self.killed:
+            self.killed = True
+            self.world.living = [process for process in self.world.living if process is not self]
 
     def terminate(self) -> None:
         """SIGTERM: every task is cancelled, and may still do what it does when cancelled."""
@@ -134,9 +156,7 @@ class Process:
 
     def turn(self) -> None:
         """Run what is ready, until nothing is."""
-        while self.runs and self.loop.due():
-            self.loop.call_soon(self.loop.stop)
-            self.loop.run_forever()
+        self.loop.run_forever()
 
     def next_timer(self) -> float | None:
         """When this process next has something to do by itself; never while it stands still."""
