@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
-.PHONY: help setup run test soak lint gen e2e bench lock clean
+.PHONY: help setup run test soak soak-real lint gen e2e bench lock clean
 
 BIN := .venv/bin
 # Processes that run tests side by side; `make test WORKERS=0` runs them in one, which a debugger needs.
@@ -19,7 +19,7 @@ REAL := -p tests.real_servers.plugin -ra --timeout 300
 ARGS ?=
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## Make .venv with everything, development tools included; does nothing when nothing changed
 	@PYTHON='$(PYTHON)' sh tools/setup.sh
@@ -32,6 +32,10 @@ test: setup ## Run the unit, property, contract and acceptance tests on the sand
 
 soak: setup ## Play SEEDS=100 clusters in which everything goes wrong, from seed SEED_BASE=1 on (tests/faults)
 	$(BIN)/python -m tests.faults soak --seeds $(SEEDS) --base $(SEED_BASE)
+
+soak-real: setup ## Play SEEDS=10 of them on a real API server, through proxies that fail, in real time (tests/soak_real)
+	$(BIN)/python -m tests.real_servers build
+	$(BIN)/python -m tests.soak_real --seeds $(if $(filter file,$(origin SEEDS)),10,$(SEEDS)) --base $(SEED_BASE)
 
 lint: setup ## Check style, types, layers and that generated files are up to date
 	$(BIN)/ruff check .
