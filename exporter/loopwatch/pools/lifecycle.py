@@ -23,9 +23,10 @@ from loopwatch.kube.transport import TransportError
 from loopwatch.log import Repeated, get_logger
 from loopwatch.metrics.store import Store
 from loopwatch.pools.confirm import Confirmation, Finding, Verdict
+from loopwatch.pools.derive.versions import is_older
 from loopwatch.pools.families.lifecycle import GRACE, MARKING, MarkingFacts
 from loopwatch.pools.families.pool import SILENCE
-from loopwatch.pools.model import decode_machine_pool
+from loopwatch.pools.model import MachinePool, decode_machine_pool
 from loopwatch.pools.observe import PoolsObserver
 from loopwatch.pools.pace import Pace
 from loopwatch.pools.silence import SilenceBook
@@ -227,10 +228,18 @@ class Lifecycle:
         except (ApiError, TransportError) as error:
             self._failed(ticket, error)
             return
-        self._observer.see_pool(name, decode_machine_pool(written), self._clock.monotonic())
-        self._observer.count_mark(name)
+        self._see_written(name, decode_machine_pool(written))
         self._release(name)
         self._log.warning("grace period exceeded without progress: the pool was marked Unknown", machinepool=name)
+
+    def _see_written(self, name: str, written: MachinePool) -> None:
+        """The answer of a mark; the watch may have overtaken it: with the reporter's return, or with the pool's end."""
+        known = self._observer.pool(name)
+        if known is None or known.metadata.uid != written.metadata.uid:
+            return
+        if not is_older(written.metadata.resource_version, known.metadata.resource_version):
+            self._observer.see_pool(name, written, self._clock.monotonic())
+        self._observer.count_mark(name)
 
     def _failed(self, ticket: Ticket, error: ApiError | TransportError) -> None:
         """A server that asks for a pause gets it from every writer, and the ticket goes back to the head of the queue."""
