@@ -32,7 +32,7 @@ class Cluster:
         self.server = server
         self.api = ApiServer(server.clock)
         self.api.create_namespace(LEASE_NAMESPACE)
-        self.network = Network(world, self.api, server, plan.seed)
+        self.network = Network(world, self.api, server, plan.seed, plan.weather)
         self.ground = Ground(world, self.network, self.journal, plan.times, plan.seed)
         self.hands = Hands(self.api, self.journal)
         self.pods = {cast.pool: self._pod(cast) for cast in plan.pods}

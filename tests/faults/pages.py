@@ -14,8 +14,8 @@ from tests.faults.truth import PoolTruth, ready_of
 if TYPE_CHECKING:
     from tests.faults.invariants import Observer
 
-IN_FLIGHT_SECONDS = 0.5
-"""What was written so short a time ago may not have arrived."""
+JUST_WRITTEN_SECONDS = 0.05
+"""What was written so short a time ago, and the longest that a message travels, may not have arrived."""
 
 
 class Pages:
@@ -63,7 +63,10 @@ class Pages:
                 yield from _shown_otherwise(name, page, truth[name])
 
     def _in_flight(self, name: str) -> bool:
-        return self._observer.now - self._observer.written_at.get(name, 0.0) < IN_FLIGHT_SECONDS
+        return (
+            self._observer.now - self._observer.written_at.get(name, 0.0)
+            < JUST_WRITTEN_SECONDS + self._observer.cluster.plan.weather.slowest_seconds
+        )
 
 
 def counters(page: str) -> Iterator[tuple[str, float]]:

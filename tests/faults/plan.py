@@ -18,9 +18,10 @@ from loopwatch.settings.model import Mode
 from tests.faults import troubles
 from tests.faults.times import Times
 from tests.faults.troubles import Misfortune, Trouble
+from tests.faults.wire import Weather
 
 STORM_GRACES = 8.0
-CALM_GRACES = 5.0
+CALM_GRACES = 4.2
 """Long enough for everything to be found again: a half-open watch (90 s with the defaults), a dead pool (90 s), an election."""
 SHORTEST_CALM_SECONDS = 35.0
 """Some waits are 10 s whatever the settings are."""
@@ -60,6 +61,7 @@ class Plan:
     storm: float
     calm: float
     misfortunes: tuple[Misfortune, ...]
+    weather: Weather = Weather()
 
     @property
     def controller_hosts(self) -> list[str]:
@@ -76,7 +78,7 @@ def make(seed: str, *, most_controllers: int = 3, times: Times | None = None) ->
     """The scenario of a seed."""
     chance = random.Random(f"plan {seed}")
     times = times or Times(chance.choice((1.0, 1.0, 0.1)))
-    pods = tuple(_pod(chance, f"{chr(ord('a') + number)}", times) for number in range(chance.choice((1, 2, 2, 3, 3, 4))))
+    pods = tuple(_pod(chance, f"{chr(ord('a') + number)}", times) for number in range(chance.choice((1, 2, 2, 3))))
     plan = Plan(
         seed=seed,
         times=times,
@@ -86,8 +88,9 @@ def make(seed: str, *, most_controllers: int = 3, times: Times | None = None) ->
         storm=STORM_GRACES * times.grace,
         calm=max(CALM_GRACES * times.grace, SHORTEST_CALM_SECONDS),
         misfortunes=(),
+        weather=Weather(chance.choice((0.01, 0.02, 0.2)), times.grace * chance.choice((0.005, 0.02))),
     )
-    return replace(plan, misfortunes=_Weather(plan, chance).misfortunes())
+    return replace(plan, misfortunes=_Troubles(plan, chance).misfortunes())
 
 
 def _pod(chance: random.Random, name: str, times: Times) -> PodCast:
@@ -109,7 +112,7 @@ def _pod(chance: random.Random, name: str, times: Times) -> PodCast:
     return PodCast(f"pool-{name}", poollet, modes, starts=chance.choice((0.0, chance.uniform(0, times.grace))))
 
 
-class _Weather:
+class _Troubles:
     """Draws the misfortunes of a plan."""
 
     def __init__(self, plan: Plan, chance: random.Random) -> None:

@@ -43,19 +43,26 @@ class End(NamedTuple):
 Message = Head | bytes | End
 
 
+class Weather(NamedTuple):
+    """Of messages, the share that is slow (lost and sent again), and the longest that a slow one takes, in seconds."""
+
+    slow_share: float = 0.02
+    slowest_seconds: float = 0.3
+
+
 class Link:
     """The way of one host to one resource of the API server."""
 
-    def __init__(self, world: World, chance: random.Random) -> None:
-        self.world = world
-        self.chance = chance
+    def __init__(self, world: World, chance: random.Random, weather: Weather) -> None:
+        self.world, self.chance, self.weather = world, chance, weather
         self.cut: Cut | None = None
         self.exchanges: list[Exchange] = []
         self._waiting: list[asyncio.Event] = []
 
     def travel_seconds(self) -> float:
-        """What the next message takes: mostly a millisecond, sometimes a retransmission."""
-        return self.chance.uniform(0.0005, 0.005) if self.chance.random() < 0.98 else self.chance.uniform(0.02, 0.3)
+        """What the next message takes: mostly some milliseconds."""
+        slow = self.chance.random() < self.weather.slow_share
+        return self.chance.uniform(0.01, self.weather.slowest_seconds) if slow else self.chance.uniform(0.0005, 0.005)
 
     def break_off(self, cut: Cut) -> None:
         """Partition."""
@@ -79,8 +86,8 @@ class Network:
 
     RESOURCES = ("leases", "machinepools", "machines", "machineclasses", "election", "other")
 
-    def __init__(self, world: World, api: ApiServer, server: Process, seed: str) -> None:
-        self.world, self.api, self.server = world, api, server
+    def __init__(self, world: World, api: ApiServer, server: Process, seed: str, weather: Weather) -> None:
+        self.world, self.api, self.server, self.weather = world, api, server, weather
         self.on_send: Callable[[Identity, Request], None] = lambda _who, _request: None
         self.on_answer: Callable[[Identity, Request, int, float], None] = lambda _who, _request, _status, _handled_at: None
         self._seed = seed
@@ -90,7 +97,7 @@ class Network:
         """The link of a host (all its processes) to a resource."""
         key = (host, resource)
         if key not in self._links:
-            self._links[key] = Link(self.world, random.Random(f"{self._seed} {host} {resource}"))
+            self._links[key] = Link(self.world, random.Random(f"{self._seed} {host} {resource}"), self.weather)
         return self._links[key]
 
     def links(self, host: str = "*", resource: str = "*") -> list[Link]:
