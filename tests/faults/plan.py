@@ -29,6 +29,7 @@ USUAL_GRACES = (0.0, 0.02, 0.1, 0.3, 0.6, 1.1, 2.5)
 DEADLY_GRACES = (0.0, 0.1, 0.6, 1.1, 2.5, 4.0)
 DEADLY = (troubles.PodDown, troubles.PodCut, troubles.Partition)
 """What takes a pool's reporter away lasts longer: else few pools would ever be dead for a grace."""
+USUAL_WEATHER = Weather()
 Poollet = Literal["v0.5.0", "v0.4.0", "none"]
 
 
@@ -61,7 +62,7 @@ class Plan:
     storm: float
     calm: float
     misfortunes: tuple[Misfortune, ...]
-    weather: Weather = Weather()
+    weather: Weather = USUAL_WEATHER
 
     @property
     def controller_hosts(self) -> list[str]:
