@@ -1,21 +1,18 @@
-"""A scenario on the sandbox: the API server, the hosts of a plan, and the hands that begin and end its troubles, in one virtual time."""
+"""A scenario: the hosts of a plan on some ground, and the hands that begin and end its troubles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from loopwatch.kube.resources import LEASE_NAMESPACE
-from loopwatch.sandbox.apiserver import ApiServer
 from loopwatch.sandbox.runtime.behaviours import AnyBehaviour, Ok
 from tests.faults import troubles
-from tests.faults.hands import End, Hands
-from tests.faults.hosts import ControllerHost, Ground, Host, Pod, PoolletHost, SidecarHost, hash_of
-from tests.faults.journal import Journal
+from tests.faults.ground import RESOURCES, Cut, End, Ground
+from tests.faults.hands import Hands
+from tests.faults.hosts import ControllerHost, Host
 from tests.faults.plan import Plan, PodCast
+from tests.faults.pods import Pod, PoolletHost, SidecarHost
 from tests.faults.troubles import Misfortune, Trouble, aftermath_seconds, touched
-from tests.faults.wire import Cut, Network
-from tests.support.processes import Process, World
 
 NOTHING: End = lambda: None  # noqa: E731 - an end that has nothing to do
 
@@ -23,18 +20,11 @@ NOTHING: End = lambda: None  # noqa: E731 - an end that has nothing to do
 class Cluster:
     """Everybody of one plan."""
 
-    def __init__(self, plan: Plan, world: World) -> None:
-        self.plan, self.world = plan, world
-        self.journal = Journal(lambda: world.now)
-        self.began = world.now
-        server = Process(world, "api", seed=hash_of(f"{plan.seed} api"))
-        self.journal.names[server.loop] = "api"
-        self.server = server
-        self.api = ApiServer(server.clock)
-        self.api.create_namespace(LEASE_NAMESPACE)
-        self.network = Network(world, self.api, server, plan.seed, plan.weather)
-        self.ground = Ground(world, self.network, self.journal, plan.times, plan.seed)
-        self.hands = Hands(self.api, self.journal)
+    def __init__(self, plan: Plan, ground: Ground) -> None:
+        self.plan, self.ground = plan, ground
+        self.journal = ground.journal
+        self.began = ground.now
+        self.hands = Hands(ground.api, self.journal)
         self.pods = {cast.pool: self._pod(cast) for cast in plan.pods}
         self.controllers = [
             ControllerHost(self.ground, name, mark_never_reported=plan.mark_never_reported) for name in plan.controller_hosts
@@ -42,7 +32,6 @@ class Cluster:
         self._in_force: dict[int, Trouble] = {}
         self._disturbed: dict[str, float] = {}
         self._down_until: dict[str, float] = {}
-        self._cuts: dict[tuple[str, str], int] = {}
 
     @property
     def hosts(self) -> list[Host]:
@@ -71,10 +60,10 @@ class Cluster:
         """For how long nothing has come between this host's process and its work; 0 while something does, or no process is there."""
         if not host.running or any(touched(trouble, host.name) for trouble in self._in_force.values()):
             return 0.0
-        return self.world.now - max(self._disturbed.get(host.name, 0.0), host.started_at)
+        return self.ground.now - max(self._disturbed.get(host.name, 0.0), host.started_at)
 
     def _at(self, seconds: float, what: Callable[[], object]) -> None:
-        self.world.at(self.began + seconds, what)
+        self.ground.at(self.began + seconds, what)
 
     def _pod(self, cast: PodCast) -> Pod:
         pod = Pod(self.ground, cast.pool)
@@ -94,13 +83,13 @@ class Cluster:
         number = id(misfortune)
         self._in_force[number] = trouble
         end = self._begin(trouble, misfortune.seconds)
-        self.world.at(self.world.now + misfortune.seconds, partial(self._ends, number, trouble, end))
+        self.ground.at(self.ground.now + misfortune.seconds, partial(self._ends, number, trouble, end))
 
     def _ends(self, number: int, trouble: Trouble, end: End) -> None:
         del self._in_force[number]
         end()
         self.journal.note("trouble", f"ends: {trouble}")
-        over = self.world.now + aftermath_seconds(trouble)
+        over = self.ground.now + aftermath_seconds(trouble)
         for host in self.hosts:
             if touched(trouble, host.name):
                 self._disturbed[host.name] = max(over, self._disturbed.get(host.name, 0.0))
@@ -108,10 +97,9 @@ class Cluster:
     def _begin(self, trouble: Trouble, seconds: float) -> End:  # noqa: C901 - one line for each kind
         match trouble:
             case troubles.ApiFault(fault=fault):
-                rule = self.api.faults.add(fault)
-                return lambda: self.api.faults.remove(rule)
+                return self.ground.add_fault(fault)
             case troubles.Partition(host=host, resource=resource, cut=cut):
-                return self._partition(host, resource, cut)
+                return self.ground.partition([host], RESOURCES if resource == "*" else (resource,), cut)
             case troubles.Stall(host=host):
                 self.host(host).stall(seconds)
             case troubles.Down(host=host, clean=clean):
@@ -119,11 +107,11 @@ class Cluster:
             case troubles.PodDown(pool=pool):
                 return self._pod_down(self.pods[pool], seconds)
             case troubles.ServerStall():
-                self.server.stall(seconds)
+                return self.ground.stall_server(seconds)
             case troubles.ServerDown():
-                return self._partition("*", "*", "refuse")
+                return self.ground.partition([host.name for host in self.hosts], RESOURCES, "refuse")
             case troubles.Compaction():
-                self.api.compact()
+                self.ground.compact()
             case troubles.WallJump(host=host, by_seconds=by_seconds):
                 self.host(host).jump_wall(by_seconds)
                 return lambda: self.host(host).jump_wall(-by_seconds)
@@ -142,23 +130,6 @@ class Cluster:
             case troubles.BrokenObject(pool=pool, of=of):
                 return self.hands.break_object(pool, of)
         return NOTHING
-
-    def _partition(self, host: str, resource: str, cut: Cut) -> End:
-        """Links are cut as often as they are, and heal with the last end."""
-        names = [each.name for each in self.hosts] if host == "*" else [host]
-        resources = self.network.RESOURCES if resource == "*" else (resource,)
-        keys = [(name, plural) for name in names for plural in resources]
-        for key in keys:
-            self._cuts[key] = self._cuts.get(key, 0) + 1
-            self.network.link(*key).break_off(cut)
-
-        def heal() -> None:
-            for key in keys:
-                self._cuts[key] -= 1
-                if not self._cuts[key]:
-                    self.network.link(*key).heal()
-
-        return heal
 
     def _down(self, host: Host, seconds: float, *, clean: bool) -> End:
         if clean:
@@ -181,11 +152,11 @@ class Cluster:
 
     def _start_again(self, host: Host, seconds: float) -> End:
         """Not before the last that took it down is over; a process that ends by itself is left its second."""
-        until = max(self._down_until.get(host.name, 0.0), self.world.now + seconds)
+        until = max(self._down_until.get(host.name, 0.0), self.ground.now + seconds)
         self._down_until[host.name] = until
 
         def start() -> None:
-            if self.world.now >= self._down_until[host.name]:
+            if self.ground.now >= self._down_until[host.name]:
                 self._start_when_gone(host)
 
         return start

@@ -1,26 +1,23 @@
-"""An administrator's hands on the sandbox: they make, change, break and delete objects past every fault. What begins gives its end."""
+"""An administrator's hands: they make, change, break and delete objects past every fault. What begins gives its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, ObjectKey, Resource
-from loopwatch.sandbox.apiserver import ApiServer
+from tests.faults.ground import Api, End
 from tests.faults.journal import Journal
-
-End = Callable[[], object]
 
 
 class Hands:
     """Of one API server."""
 
-    def __init__(self, api: ApiServer, journal: Journal) -> None:
+    def __init__(self, api: Api, journal: Journal) -> None:
         self._api, self._journal = api, journal
 
     def put_pool(self, pool: str) -> None:
         """The MachinePool; nothing where it exists."""
-        if self._api.object(MACHINE_POOLS, pool) is None:
+        if self._api.object(MACHINE_POOLS, ObjectKey("", pool)) is None:
             self._api.put_object(MACHINE_POOLS, {"metadata": {"name": pool}, "spec": {"providerID": f"sandbox://{pool}"}})
 
     def delete_pool(self, pool: str) -> End:
@@ -75,7 +72,7 @@ class Hands:
 
     def _whole_pool(self, pool: str) -> dict[str, Any] | None:
         """A pool that can be written: one that is broken can't."""
-        found = self._api.object(MACHINE_POOLS, pool)
+        found = self._api.object(MACHINE_POOLS, ObjectKey("", pool))
         return found if found and isinstance(found["metadata"].get("generation"), int) else None
 
     def _delete(self, resource: Resource, key: ObjectKey) -> None:

@@ -1,43 +1,23 @@
-"""Who runs in a scenario: controllers, sidecars and machinepoollets, each a process that can stand still, die and come back.
+"""Who runs in a scenario: a process that can stand still, die and come back; and controllers. What runs in a pod is in `pods`.
 
 A host is a place: it keeps its name and its network over the processes that run there one after the other.
 """
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from loopwatch.controller import Clusters, Controller
 from loopwatch.election.derive import Election
-from loopwatch.iri.probe import ProbeResult, deadline_exceeded, failed
-from loopwatch.kube.resources import ObjectKey
-from loopwatch.sandbox.machinepoollet.heartbeat import HeartbeatTimes
-from loopwatch.sandbox.machinepoollet.process import Machinepoollet, MachinepoolletSettings
-from loopwatch.sandbox.runtime import MemoryRuntime
-from loopwatch.sandbox.runtime.behaviours import AnyBehaviour
-from loopwatch.settings.model import ControllerSettings, Mode, SidecarSettings
-from loopwatch.sidecar import Sidecar
-from tests.faults.journal import Journal
-from tests.faults.times import Times
-from tests.faults.wire import Cut, Network, WireTransport
-from tests.support.processes import Process, ProcessClock, World
+from loopwatch.kube.transport import Transport
+from loopwatch.settings.model import ControllerSettings
+from tests.faults.ground import ELECTION, Ground, Process, Task
+from tests.faults.seeding import uuid_of
 
-CRASH_BACKOFF_INTERVALS = 1.0
-ELECTION = ObjectKey("default", "loopwatch-controller")
-"""The election's Lease."""
-
-
-class Ground:
-    """What every host stands on. `made` is told of each process of the product before it runs, `ended` of one that ended by itself."""
-
-    def __init__(self, world: World, network: Network, journal: Journal, times: Times, seed: str) -> None:
-        self.world, self.network, self.journal, self.times, self.seed = world, network, journal, times, seed
-        self.ended: Callable[[Host, BaseException | None], None] = lambda _host, _error: None
-        self.made: Callable[[Host], None] = lambda _host: None
+T = TypeVar("T")
 
 
 class Host(ABC):
@@ -49,7 +29,7 @@ class Host(ABC):
         self.process: Process | None = None
         self.started_at = 0.0
         self.ending = False
-        self._task: asyncio.Task[Any] | None = None
+        self._task: Task | None = None
 
     @property
     def client(self) -> str:
@@ -59,7 +39,7 @@ class Host(ABC):
     @property
     def uuid(self) -> uuid.UUID:
         """What makes the identity of the process unique; the same each time that the seed is played."""
-        return uuid.UUID(int=hash_of(f"{self.ground.seed} {self.client}"), version=4)
+        return uuid_of(f"{self.ground.seed} {self.client}")
 
     @property
     def up(self) -> bool:
@@ -78,10 +58,8 @@ class Host(ABC):
         self.incarnation += 1
         self.ending = False
         self._forget()
-        world = self.ground.world
-        self.process = Process(world, self.client, seed=hash_of(f"{self.ground.seed} {self.client}"))
-        self.ground.journal.names[self.process.loop] = self.client
-        self.started_at = world.now
+        self.process = self.ground.new_process(self.client)
+        self.started_at = self.ground.now
         self._task = self.process.start(self._run(self.process, self.client))
         self.ground.journal.note(self.client, "starts")
 
@@ -89,7 +67,7 @@ class Host(ABC):
         """SIGKILL: its tasks never run again, its kernel closes its connections."""
         if self.up and self.process is not None:
             self.process.kill()
-            self.ground.network.reset(self.client)
+            self.ground.reset(self.client)
             self.ground.journal.note(self.client, "is killed")
 
     def terminate(self) -> None:
@@ -111,10 +89,14 @@ class Host(ABC):
             self.process.clock.jump_wall(seconds)
             self.ground.journal.note(self.client, f"its wall clock jumps by {seconds:g} s")
 
+    def ask(self, question: Callable[[], T]) -> T | None:
+        """An answer from within its process; None where there is none, or it stands still."""
+        return self.ground.ask(self.process, question) if self.running and self.process is not None else None
+
     async def _run(self, process: Process, client: str) -> None:
-        transport = WireTransport(self.ground.network, process, self.name, client)
         try:
-            await self._work(process, transport)
+            async with self.ground.transport(process, self.name, client) as transport:
+                await self._work(process, transport)
         except Exception as error:  # noqa: BLE001 - whatever ends a process is what the scenario asks about
             self._ended(error)
         else:
@@ -128,7 +110,7 @@ class Host(ABC):
         self.ground.ended(self, error)
 
     @abstractmethod
-    def _work(self, process: Process, transport: WireTransport) -> Coroutine[Any, Any, None]:
+    def _work(self, process: Process, transport: Transport) -> Coroutine[Any, Any, None]:
         """What the process does until it is cancelled."""
 
 
@@ -145,7 +127,7 @@ class ControllerHost(Host):
     def _forget(self) -> None:
         self.controller = None
 
-    async def _work(self, process: Process, transport: WireTransport) -> None:
+    async def _work(self, process: Process, transport: Transport) -> None:
         times = self.ground.times
         settings = ControllerSettings(
             machine_pool_lifecycle_grace_period_seconds=times.grace,
@@ -168,137 +150,3 @@ class ControllerHost(Host):
             identity = f"{self.name}_{self.uuid}"
             elector._lease.identity = identity  # type: ignore[misc]  # read-only for whom it is made for
             elector._election = Election(identity, elector._lease.times)
-
-
-class PodRuntime(MemoryRuntime):
-    """A runtime whose behaviour is set by whoever is not in any process."""
-
-    def set_down(self, *, down: bool) -> None:
-        """Be gone, or there again."""
-        self._down = failed("Unavailable", "connect failed: No such file or directory") if down else None
-
-    def set_behaviour(self, behaviour: AnyBehaviour) -> None:
-        """Do so from the next call on."""
-        self._behaviour = behaviour
-
-
-class Pod:
-    """What lies beside each other on one pool's machine: the runtime, the machinepoollet, the sidecars, and the ways between them."""
-
-    def __init__(self, ground: Ground, pool: str) -> None:
-        self.ground, self.pool = ground, pool
-        self.runtime = PodRuntime(ProcessClock(ground.world, seed=hash_of(f"{ground.seed} runtime {pool}")))
-        self.to_runtime: Cut | None = None
-        self.to_poollet: Cut | None = None
-        self.poollet: PoolletHost | None = None
-        self.sidecars: list[SidecarHost] = []
-
-    async def poollet_answers(self) -> bool:
-        """What a sidecar gets that asks the machinepoollet's healthz once; it may never return."""
-        if self.to_poollet == "refuse":
-            return False
-        if self.to_poollet == "drop":
-            await asyncio.Event().wait()
-        host = self.poollet
-        while host is not None and host.up and host.process is not None and not host.process.runs:  # noqa: ASYNC110 - it stands still until a known moment, or longer
-            await asyncio.sleep(host.process.stalled_until - self.ground.world.now)
-        if host is None or not host.up or host.poollet is None:
-            return False
-        try:
-            await host.poollet.healthz()
-        except ConnectionRefusedError:
-            return False
-        return True
-
-
-class PodProbe:
-    """A sidecar's way to the runtime; see iri.probe.RuntimeProbe."""
-
-    def __init__(self, pod: Pod) -> None:
-        self._pod = pod
-
-    async def status(self, timeout_seconds: float) -> ProbeResult:
-        """Call Status once."""
-        if self._pod.to_runtime == "refuse":
-            return failed("Unavailable", "connect failed: Connection refused")
-        if self._pod.to_runtime == "drop":
-            await asyncio.sleep(timeout_seconds)
-            return deadline_exceeded()
-        return await self._pod.runtime.status(timeout_seconds)
-
-    async def close(self) -> None:
-        """Nothing is held open."""
-
-
-class SidecarHost(Host):
-    """`loopwatch sidecar` in a pod."""
-
-    kind: type[Sidecar] = Sidecar
-
-    def __init__(self, pod: Pod, name: str, mode: Mode, *, asks_poollet: bool) -> None:
-        super().__init__(pod.ground, name)
-        self.pod, self.mode, self.asks_poollet = pod, mode, asks_poollet
-        self.sidecar: Sidecar | None = None
-        self.series_began_anew: set[str] = set()
-
-    def _forget(self) -> None:
-        self.sidecar = None
-
-    async def _work(self, process: Process, transport: WireTransport) -> None:
-        times = self.ground.times
-        settings = SidecarSettings(
-            machine_pool_name=self.pod.pool,
-            mode=self.mode,
-            heartbeat_interval_seconds=times.interval,
-            heartbeat_lease_duration_seconds=times.lease,
-            heartbeat_status_timeout_seconds=times.status_timeout,
-            runtime_start_grace_seconds=times.runtime_start_grace,
-        )
-        self.sidecar = self.kind(
-            settings,
-            transport,
-            PodProbe(self.pod),
-            self.pod.poollet_answers if self.asks_poollet else None,
-            process.clock,
-            make_uuid=lambda: self.uuid,
-            times=times.reflector,
-        )
-        self.ground.made(self)
-        await self.sidecar.run()
-
-
-class PoolletHost(Host):
-    """The machinepoollet of a pod, a stand-in. Whatever ends it, its kubelet starts another."""
-
-    def __init__(self, pod: Pod, name: str, version: Literal["v0.5.0", "v0.4.0"]) -> None:
-        super().__init__(pod.ground, name)
-        self.pod, self.version = pod, version
-        self.poollet: Machinepoollet | None = None
-
-    def _forget(self) -> None:
-        self.poollet = None
-
-    async def _work(self, process: Process, transport: WireTransport) -> None:
-        times = self.ground.times
-        settings = MachinepoolletSettings(
-            self.pod.pool,
-            heartbeat=HeartbeatTimes(times.interval, times.lease, times.status_timeout),
-            before_v0_5_0=self.version == "v0.4.0",
-        )
-        self.poollet = Machinepoollet(settings, self.pod.runtime, transport, process.clock)
-        self.poollet._heartbeat.holder_identity = f"{self.pod.pool}_{self.uuid}"
-        await self.poollet.run()
-
-    def _ended(self, error: BaseException | None) -> None:
-        self.ground.journal.note(self.client, f"exits: {error!r}")
-        world = self.ground.world
-        world.at(world.now + CRASH_BACKOFF_INTERVALS * self.ground.times.interval, self._restart)
-
-    def _restart(self) -> None:
-        if not self.up:
-            self.start()
-
-
-def hash_of(text: str) -> int:
-    """A number that is the same in every run (Python's own hash of a text is not)."""
-    return uuid.uuid5(uuid.NAMESPACE_OID, text).int

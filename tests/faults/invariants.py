@@ -16,17 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from loopwatch.kube.resources import LEASES, MACHINE_POOLS
+from loopwatch.kube.resources import MACHINE_POOLS
 from loopwatch.kube.transport import Request
-from loopwatch.sandbox.apiserver import Identity
 from loopwatch.settings.model import Mode
 from tests.faults.cluster import Cluster
 from tests.faults.deaths import TICK_GRACES, Deaths
-from tests.faults.hosts import ELECTION, ControllerHost, Host, SidecarHost
+from tests.faults.hosts import ControllerHost, Host
 from tests.faults.marks import Marks
 from tests.faults.pages import Pages
+from tests.faults.pods import SidecarHost
 from tests.faults.quiet import check_reporters, settled_seconds
-from tests.faults.truth import PoolTruth, Truth, Write, conditions_of
+from tests.faults.truth import Truth, Write, conditions_of
 from tests.faults.witness import Witness
 
 SCRAPE_TICKS = 4
@@ -55,8 +55,7 @@ class Observer:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.failure: Failure | None = None
-        self.truth = Truth(cluster.api, lambda: cluster.world.now)
-        self.truth.on_write = self._wrote
+        self.truth = Truth()
         self.witnesses: dict[str, Witness] = {}
         self.written_at: dict[str, float] = {}
         self.marks = Marks(self)
@@ -66,13 +65,14 @@ class Observer:
         self._ticks = 0
         cluster.ground.made = self._made
         cluster.ground.ended = self._ended
-        cluster.network.on_send = self._sent
-        cluster.network.on_answer = self._answered
+        cluster.ground.on_write = self._wrote
+        cluster.ground.on_send = self._sent
+        cluster.ground.on_answer = self._answered
 
     @property
     def now(self) -> float:
-        """The world's time."""
-        return self.cluster.world.now
+        """The ground's time."""
+        return self.cluster.ground.now
 
     def fail(self, invariant: int, text: str) -> None:
         """Keep the first."""
@@ -87,7 +87,7 @@ class Observer:
 
     def begin(self) -> None:
         """Look on from now."""
-        self.cluster.world.at(self.now + TICK_GRACES * self.cluster.plan.times.grace, self._tick)
+        self.cluster.ground.at(self.now + TICK_GRACES * self.cluster.plan.times.grace, self._tick)
 
     def look_at_the_end(self) -> None:
         """The calm is over: everything has to be as it should."""
@@ -115,10 +115,9 @@ class Observer:
                     self.fail(8, f"{host.client}: a loop stands still: {phrase}")
 
     def _holds_the_election(self, client: str) -> bool:
-        witness, lease = self.witnesses.get(client), self.cluster.api.object(LEASES, ELECTION)
-        if witness is None or witness.controller.elector is None:
-            return False
-        return lease is not None and lease["spec"].get("holderIdentity") == witness.controller.elector._lease.identity
+        witness = self.witnesses.get(client)
+        elector = witness.controller.elector if witness else None
+        return elector is not None and elector._lease.identity in self.cluster.ground.holders()
 
     def _made(self, host: Host) -> None:
         if isinstance(host, ControllerHost):
@@ -137,17 +136,18 @@ class Observer:
     def _ended(self, host: Host, error: BaseException | None) -> None:
         self.fail(8, f"{host.client} ended by itself: {error!r}")
 
-    def _sent(self, who: Identity, request: Request) -> None:
-        witness = self.witnesses.get(who.client)
+    def _sent(self, client: str, request: Request) -> None:
+        witness = self.witnesses.get(client)
         if witness is not None and request.method == "PATCH" and request.path.startswith(MACHINE_POOLS.collection_path()):
             self.marks.sent(witness, request)
 
-    def _answered(self, who: Identity, request: Request, status: int, handled_at: float) -> None:
-        witness = self.witnesses.get(who.client)
+    def _answered(self, client: str, request: Request, status: int, handled_at: float) -> None:
+        witness = self.witnesses.get(client)
         if witness is not None:
             witness.answered(request, status, handled_at, self.now)
 
-    def _wrote(self, write: Write, pool: PoolTruth) -> None:
+    def _wrote(self, write: Write) -> None:
+        pool = self.truth.take(write)
         self.cluster.journal.note("accepted", described(write))
         self.written_at[write.name] = self.now
         host = self._writer(write.by)

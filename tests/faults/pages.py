@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from loopwatch.metrics.store import Store
 from loopwatch.pools.derive.view import PoolView
 from loopwatch.pools.observe import PoolsObserver
-from tests.faults.hosts import ControllerHost, Host, SidecarHost
+from tests.faults.hosts import ControllerHost, Host
+from tests.faults.pods import SidecarHost
 from tests.faults.truth import PoolTruth, ready_of
 
 if TYPE_CHECKING:
@@ -36,7 +38,10 @@ class Pages:
             elif isinstance(host, SidecarHost):
                 anew = host.series_began_anew
                 host.series_began_anew = set()
-            now = self._counters[host.client] = dict(counters(store.render(seen.moment()).decode()))
+            page = host.ask(partial(_page, store, seen))
+            if page is None:
+                continue
+            now = self._counters[host.client] = dict(counters(page))
             for series, value in now.items():
                 if value < before.get(series, 0.0) and not any(f'machinepool="{pool}"' in series for pool in anew):
                     self._observer.fail(6, f"{host.client}: {series} fell from {before[series]:g} to {value:g}")
@@ -46,17 +51,20 @@ class Pages:
         cluster = self._observer.cluster
         for host, store, seen in _processes(cluster.hosts):
             if cluster.undisturbed_seconds(host) >= quiet_seconds:
-                for text in self._differences(host, store, seen):
+                for text in host.ask(partial(self._differences, host, store, seen)) or ():
                     self._observer.fail(7, f"{host.client}: {text}")
 
-    def _differences(self, host: Host, store: Store, seen: PoolsObserver) -> Iterator[str]:
+    def _differences(self, host: Host, store: Store, seen: PoolsObserver) -> list[str]:
+        return list(self._compared(host, store, seen))
+
+    def _compared(self, host: Host, store: Store, seen: PoolsObserver) -> Iterator[str]:
         truth = self._observer.truth.pools
         scope = [name for name in truth if not isinstance(host, SidecarHost) or host.pod.pool == name]
         held = {name for name in scope if truth[name].pool is not None or truth[name].lease is not None}
         if set(seen.views) != held:
             yield f"it holds {sorted(seen.views)}, the API server {sorted(held)}"
             return
-        page = store.render(seen.moment()).decode()
+        page = _page(store, seen)
         for name in sorted(held):
             if not self._in_flight(name):
                 yield from _different(name, seen.views[name], truth[name])
@@ -88,6 +96,10 @@ def _processes(hosts: list[Host]) -> Iterator[tuple[Host, Store, PoolsObserver]]
             yield host, host.controller.store, host.controller.observer
         if isinstance(host, SidecarHost) and host.sidecar is not None:
             yield host, host.sidecar.store, host.sidecar.observer
+
+
+def _page(store: Store, seen: PoolsObserver) -> str:
+    return store.render(seen.moment()).decode()
 
 
 def _different(name: str, view: PoolView, truth: PoolTruth) -> Iterator[str]:

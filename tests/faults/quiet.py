@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loopwatch.settings.model import Mode
-from tests.faults.hosts import Pod
+from tests.faults.pods import Pod
 from tests.faults.truth import ready_of
 
 if TYPE_CHECKING:

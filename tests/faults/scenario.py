@@ -9,6 +9,7 @@ from tests.faults.cluster import Cluster
 from tests.faults.invariants import Broken, Failure, Observer
 from tests.faults.journal import Journal
 from tests.faults.plan import Plan
+from tests.faults.sandbox import SandboxGround
 from tests.support.processes import World
 
 
@@ -27,7 +28,7 @@ def play(plan: Plan) -> Outcome:
     """Play it."""
     began = time.process_time()
     world = World()
-    cluster = Cluster(plan, world)
+    cluster = Cluster(plan, SandboxGround(plan, world))
     observer = Observer(cluster)
     world.watch = observer.stop_if_broken
     with cluster.journal.listening():

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from loopwatch.sandbox.faults import Fault, Respond
 from loopwatch.sandbox.runtime.behaviours import AnyBehaviour
-from tests.faults.wire import Cut
+from tests.faults.ground import Cut
 
 EVERYBODY = "*"
 

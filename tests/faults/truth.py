@@ -7,14 +7,10 @@ goes; or Ready differs in presence, status or observedGeneration, but for a chan
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS
-from loopwatch.sandbox.apiserver import ApiServer
-from loopwatch.sandbox.apiserver.calls import Call
-from loopwatch.sandbox.apiserver.router import Answer
-from loopwatch.sandbox.apiserver.store import Event
+from loopwatch.kube.resources import LEASES
 
 Document = Mapping[str, Any]
 MARKED = ("Unknown", "MachinePoolStatusUnknown")
@@ -99,43 +95,20 @@ class PoolTruth:
 
 
 class Truth:
-    """All pools of an API server; `on_write` is told of each accepted write of a pool or a heartbeat Lease, after it was taken."""
+    """All pools of an API server."""
 
-    def __init__(self, api: ApiServer, now: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         self.pools: dict[str, PoolTruth] = {}
-        self.on_write: Callable[[Write, PoolTruth], None] = lambda _write, _pool: None
-        self._now = now
-        self._caller = ""
-        router = api._router
-        answer = router.answer
-
-        def remember(call: Call) -> Answer:
-            self._caller = call.identity.client
-            try:
-                return answer(call)
-            finally:
-                self._caller = ""
-
-        router.answer = remember  # type: ignore[method-assign]  # the server's own door: every accepted write passes it
-        for resource in (MACHINE_POOLS, LEASES):
-            router.store.collections[resource].listeners.append(self._listener(resource.plural))
 
     def pool(self, name: str) -> PoolTruth:
         """One pool; empty where it never was."""
         return self.pools.setdefault(name, PoolTruth())
 
-    def _listener(self, plural: str) -> Callable[[Event], None]:
-        def take(event: Event) -> None:
-            if plural == LEASES.plural and event.now.key.namespace != LEASE_NAMESPACE:
-                return
-            by = "" if self._caller == "sandbox-admin" else self._caller
-            after = None if event.type == "DELETED" else event.now.body
-            write = Write(self._now(), by, plural, event.now.key.name, event.before.body if event.before else None, after)
-            pool = self.pool(write.name)
-            pool.take(write)
-            self.on_write(write, pool)
-
-        return take
+    def take(self, write: Write) -> PoolTruth:
+        """One more accepted write; the pool as it is now."""
+        pool = self.pool(write.name)
+        pool.take(write)
+        return pool
 
 
 def uid(pool: Document) -> str:

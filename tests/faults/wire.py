@@ -13,17 +13,17 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from loopwatch.kube.resources import LEASE_NAMESPACE
 from loopwatch.kube.transport import Request, Timeout, TransportError, TransportTimeout
 from loopwatch.sandbox.apiserver import AnswerLost, ApiServer, Identity, StreamCut
 from loopwatch.sandbox.transport import Headers
+from tests.faults.ground import Cut
+from tests.faults.paths import is_watch, resource_of
 from tests.support.processes import Process, World
 
 T = TypeVar("T")
 
-Cut = Literal["drop", "refuse"]
 _RESET = "connection reset by peer"
 
 
@@ -84,12 +84,10 @@ class Network:
     The latter gets the status and the moment at which the server had handled it.
     """
 
-    RESOURCES = ("leases", "machinepools", "machines", "machineclasses", "election", "other")
-
     def __init__(self, world: World, api: ApiServer, server: Process, seed: str, weather: Weather) -> None:
         self.world, self.api, self.server, self.weather = world, api, server, weather
-        self.on_send: Callable[[Identity, Request], None] = lambda _who, _request: None
-        self.on_answer: Callable[[Identity, Request, int, float], None] = lambda _who, _request, _status, _handled_at: None
+        self.on_send: Callable[[str, Request], None] = lambda _client, _request: None
+        self.on_answer: Callable[[str, Request, int, float], None] = lambda _client, _request, _status, _handled_at: None
         self._seed = seed
         self._links: dict[tuple[str, str], Link] = {}
 
@@ -161,7 +159,7 @@ class Exchange:
         if self._link.cut == "refuse":
             await asyncio.sleep(self._link.travel_seconds())
             raise TransportError("connection refused")
-        self._network.on_send(self.identity, self.request)
+        self._network.on_send(self.identity.client, self.request)
         self._schedule(self._link.travel_seconds(), self._arrive)
         head = await self.within(min(self.timeout.connect, self.timeout.read), self.next(), "answer")
         if isinstance(head, Head):
@@ -192,7 +190,7 @@ class Exchange:
 
     def answered(self, status: int) -> None:
         """The client has read the answer (of a watch: its head)."""
-        self._network.on_answer(self.identity, self.request, status, self.handled_at)
+        self._network.on_answer(self.identity.client, self.request, status, self.handled_at)
 
     def leave(self) -> None:
         """The client's side is closed."""
@@ -321,21 +319,3 @@ class WireResponse:
                 raise TransportError(message.why)
             else:
                 return
-
-
-def resource_of(path: str) -> str:
-    """What a path is about, and a partition can be of: a plural; the Leases of other namespaces than the heartbeats' are `election`."""
-    parts = path.split("/")
-    found = next((part for part in parts if part in Network.RESOURCES), "other")
-    return "election" if found == "leases" and LEASE_NAMESPACE not in parts else found
-
-
-def is_watch(request: Request) -> bool:
-    """Whether the answer is a stream."""
-    return any(name == "watch" for name, _ in request.query)
-
-
-def is_consistent_read(request: Request) -> bool:
-    """Whether the answer shows what is stored now, not what a cache held."""
-    query: dict[str, Any] = dict(request.query)
-    return request.method == "GET" and not is_watch(request) and not query.get("resourceVersion")

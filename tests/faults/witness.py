@@ -10,8 +10,8 @@ from loopwatch.controller import Controller
 from loopwatch.kube.transport import Request
 from loopwatch.pools.derive.view import PoolView
 from loopwatch.pools.model import Condition
+from tests.faults.paths import is_consistent_read, is_watch, resource_of
 from tests.faults.truth import Ready, instant, ready_moved
-from tests.faults.wire import is_consistent_read, is_watch, resource_of
 
 RESOURCES = ("leases", "machinepools")
 FULL_LIST = "*"
