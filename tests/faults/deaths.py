@@ -4,8 +4,8 @@ A pool is dead for as long as the API server takes no progress of it. Three boun
 a new leader with warm observations owes, and the third holds a process to finding out that it has missed the news:
 
     a   grace + lease + a tenth of the grace, of time in which this process led, had sight and nothing came between it and the API
-    b   once its own silence of the pool, in sight, is past grace + lease, and the first gap in sight within it as long ago as it leaves
-        the pool (its lease duration): a third of a grace in which it leads undisturbed
+    b   once its own silence of the pool, in sight, is past grace + lease, and the time is over (in sight) that the first gap within it
+        left the pool, its lease duration: a third of a grace in which it leads undisturbed
     c   the same, once twice grace + lease have passed in its sight since the API server took the last progress
 """
 
@@ -92,7 +92,8 @@ class Deaths:
             return
         silence = witness.silence(name, now)
         left = min(published_seconds(pool), times.grace) + SLACK_GRACES * times.grace
-        forgiven = seen is not None and now - witness.sight.first_gap_ended(seen.progress_at) < left
+        sight = witness.sight
+        forgiven = seen is not None and sight.seconds(sight.first_gap_ended(seen.progress_at), now) < left
         if silence is not None and silence > allowed and not forgiven:
             self._observer.fail(3, f"{who}, silent to it for {silence:.1f} s of sight ({allowed:g} s are allowed)")
         since_accepted = witness.sight.seconds(pool.progress_at, now)
