@@ -41,8 +41,8 @@ class Sight:
         return bool(self._stretches) and at < self._stretches[-1][1]
 
     def first_gap_ended(self, since: float) -> float:
-        """When the first gap ended that began after `since`; `since` itself where there was none."""
-        began = [begin for begin, _ in self._stretches if begin > since]
+        """When the first gap ended that ended after `since`; `since` itself where there was none. What was before all sight is no gap."""
+        began = [begin for begin, _ in self._stretches[1:] if begin > since]
         return began[0] if began else since
 
     def seconds(self, since: float, until: float) -> float:
