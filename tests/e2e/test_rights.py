@@ -91,6 +91,7 @@ def test_a_controller_needs_its_rights_uses_each_and_asks_for_no_more(
 ) -> None:
     since, client = api_server.audit_log.position(), api_server.client
     create_pool(client, POOL)
+    uid = client.get(f"{POOLS}/{POOL}").expect(200)["metadata"]["uid"]
     create_still_lease(client, POOL)
     create_machine(client, "on-a-dead-pool", POOL)
     identity = create(api_server, tmp_path, Subject.CONTROLLER, metrics_auth="kubernetes")
@@ -103,7 +104,7 @@ def test_a_controller_needs_its_rights_uses_each_and_asks_for_no_more(
 
     def events() -> dict[str, int]:
         listed = client.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DMachinePool").expect(200)
-        return {event["reason"]: event["count"] for event in listed["items"] if event["involvedObject"]["name"] == POOL}
+        return {event["reason"]: event["count"] for event in listed["items"] if event["involvedObject"]["uid"] == uid}
 
     try:
         controller.wait_until("marked", lambda: status() == "Unknown", 2 * CLAIM_SECONDS)

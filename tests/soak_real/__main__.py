@@ -20,12 +20,14 @@ from loopwatch.sandbox.runtime.behaviours import Error, Hang, Ok
 from loopwatch.settings.model import Mode
 from tests.acceptance.api import Kubectl
 from tests.real_servers.apiserver import ApiServer
-from tests.soak_real.cast import GRACE_SECONDS, LEASE_SECONDS, Cast, Player
+from tests.soak_real.cast import GRACE_SECONDS, LEASE_SECONDS, TIMES, Cast, Player
 from tests.soak_real.witness import Witness, until_all_is_seen
 
 PLAY_SECONDS: Final = 20.0
 SETTLE_SECONDS: Final = GRACE_SECONDS + LEASE_SECONDS + 5.0
 """What the issue gives a dead pool to be Unknown, once a controller leads and sees."""
+HALF_OPEN_SECONDS: Final = TIMES.read_seconds + 2.0
+"""A watch whose connection froze is found by its read timeout; till then its controller's page may lie behind."""
 LONGEST_MISFORTUNE_SECONDS: Final = 8.0
 FOREIGN: Final = {"type": "Foreign", "status": "True", "reason": "Kept", "message": "somebody else's", "observedGeneration": 1}
 
@@ -192,7 +194,7 @@ async def play(number: int, kubeconfig: Path, folder: Path) -> tuple[list[str], 
         await seed.play()
         wanted = {pool: "True" if pool in seed.living else "Unknown" for pool in cast.sidecars}
         await until_all_is_seen(kubectl, wanted, SETTLE_SECONDS)
-        await asyncio.sleep(1.0)  # the controllers' own watches bring it a moment later
+        await witness.until_pages_agree(HALF_OPEN_SECONDS)
         watching.cancel()
         witness.judge_the_end(seed.living)
         for player in cast.players:

@@ -48,14 +48,22 @@ class Witness:
                 self.broken.append(f"{name}, {'alive' if name in living else 'dead'}, ends as Ready={status or 'absent'}")
             if not any(entry["type"] == "Foreign" for entry in pool.get("status", {}).get("conditions", ())):
                 self.broken.append(f"{name} has lost its foreign condition")
-            for player in self._cast.controllers:
-                if isinstance(player.inside, Controller):
-                    self._compare(player.inside, player.name, name, status)
+        self.broken += self.differences()
 
-    def _compare(self, controller: Controller, who: str, pool: str, status: str) -> None:
-        labels = {"machinepool": pool, "status": status.lower() or "absent"}
-        if controller.store.value("loopwatch_machinepool_ready", labels, controller.observer.moment()) != 1:
-            self.broken.append(f"{who} does not show that {pool} is {status}")
+    def differences(self) -> list[str]:
+        """Where a controller's page shows another Ready than the pool has."""
+        return [
+            f"{player.name} does not show that {pool} is {self._kubectl.ready(pool)}"
+            for player in self._cast.controllers
+            for pool in self._kubectl.pools
+            if isinstance(player.inside, Controller) and not _shows(player.inside, pool, self._kubectl.ready(pool))
+        ]
+
+    async def until_pages_agree(self, within_seconds: float) -> None:
+        """Wait until they do; whoever judges afterwards says where they don't."""
+        give_up_at = self._cast.clock.monotonic() + within_seconds
+        while self.differences() and self._cast.clock.monotonic() < give_up_at:
+            await self._cast.clock.sleep(LOOK_SECONDS)
 
     def _see_renewals(self, now: float) -> None:
         for name, lease in self._kubectl.leases.items():
@@ -92,6 +100,11 @@ class Witness:
         fallen = [series for series, number in now.items() if number < before.get(series, 0.0) and "machinepool=" not in series]
         self.broken += [f"{player.name}: {series} fell" for series in fallen]
         self._counters[id(inside)] = now
+
+
+def _shows(controller: Controller, pool: str, status: str) -> bool:
+    labels = {"machinepool": pool, "status": status.lower() or "absent"}
+    return controller.store.value("loopwatch_machinepool_ready", labels, controller.observer.moment()) == 1
 
 
 async def until_all_is_seen(kubectl: Kubectl, wanted: dict[str, Any], within_seconds: float) -> None:
