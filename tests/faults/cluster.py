@@ -107,7 +107,7 @@ class Cluster:
             case troubles.PodDown(pool=pool):
                 return self._pod_down(self.pods[pool], seconds)
             case troubles.ServerStall():
-                return self.ground.stall_server(seconds)
+                return self.ground.stall_server([host.name for host in self.hosts], seconds)
             case troubles.ServerDown():
                 return self.ground.partition([host.name for host in self.hosts], RESOURCES, "refuse")
             case troubles.Compaction():

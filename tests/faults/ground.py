@@ -79,22 +79,30 @@ class Process(Protocol):
         ...
 
 
+class Conflict(Exception):
+    """Somebody else has written the object meanwhile."""
+
+
 class Api(Protocol):
     """An administrator's way past every fault."""
 
-    def object(self, resource: Resource, key: ObjectKey) -> Document | None:
+    def read(self, resource: Resource, key: ObjectKey) -> Document | None:
         """A copy of an object; None where there is none."""
         ...
 
-    def put_object(self, resource: Resource, body: Document) -> Document:
-        """Create or replace an object, its status included."""
+    def create(self, resource: Resource, body: Document) -> None:
+        """Create an object that does not exist."""
         ...
 
-    def delete_object(self, resource: Resource, key: ObjectKey) -> None:
-        """Delete an object that exists."""
+    def patch(self, resource: Resource, key: ObjectKey, body: Document, subresource: str = "") -> None:
+        """A merge patch. Conflict where it names another resourceVersion than is stored."""
         ...
 
-    def inject_object(self, resource: Resource, body: Document) -> None:
+    def delete(self, resource: Resource, key: ObjectKey) -> None:
+        """Delete an object; one that is gone already is as good."""
+        ...
+
+    def inject(self, resource: Resource, body: Document) -> None:
         """Store an object past every check."""
         ...
 
@@ -158,13 +166,13 @@ class Ground(ABC):
         """Cut these hosts off from these resources."""
 
     @abstractmethod
-    def stall_server(self, seconds: float) -> End:
-        """The API server stands still for so long."""
+    def stall_server(self, hosts: Sequence[str], seconds: float) -> End:
+        """The API server stands still for so long; `hosts` are all there are."""
 
     @abstractmethod
     def compact(self) -> None:
         """The API server forgets its history."""
 
     @abstractmethod
-    def holders(self) -> set[str]:
-        """Whom the election's Lease names now (where that can't be known to the moment: named a moment ago)."""
+    def holders(self, at: float) -> set[str]:
+        """Whom the election's Lease named at this moment, which has just been; more than one where nobody knows to the moment."""

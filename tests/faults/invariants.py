@@ -59,7 +59,7 @@ class Observer:
         self.witnesses: dict[str, Witness] = {}
         self.written_at: dict[str, float] = {}
         self.marks = Marks(self)
-        self.marks.may_mark = self._holds_the_election
+        self.marks.may_mark = self._held_the_election
         self.deaths = Deaths(self)
         self.pages = Pages(self)
         self._ticks = 0
@@ -114,10 +114,10 @@ class Observer:
                 for phrase in process.health.loops.stuck():
                     self.fail(8, f"{host.client}: a loop stands still: {phrase}")
 
-    def _holds_the_election(self, client: str) -> bool:
+    def _held_the_election(self, client: str, at: float) -> bool:
         witness = self.witnesses.get(client)
         elector = witness.controller.elector if witness else None
-        return elector is not None and elector._lease.identity in self.cluster.ground.holders()
+        return elector is not None and elector._lease.identity in self.cluster.ground.holders(at)
 
     def _made(self, host: Host) -> None:
         if isinstance(host, ControllerHost):

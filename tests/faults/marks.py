@@ -27,8 +27,8 @@ class Marks:
         self._observer = observer
         self._judged: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self.accepted_marks = 0
-        self.may_mark: Callable[[str], bool] = lambda _client: True
-        """Whether a process holds the election's Lease at this moment."""
+        self.may_mark: Callable[[str, float], bool] = lambda _client, _at: True
+        """Whether a process held the election's Lease at a moment."""
 
     def sent(self, witness: Witness, request: Request) -> None:
         """A controller sends a patch of a pool."""
@@ -46,7 +46,7 @@ class Marks:
         self.accepted_marks += 1
         for invariant, text in self._judged.get((write.by, write.name), [(8, f"{write.by} wrote what it never sent")]):
             self._observer.fail(invariant, text)
-        if not self.may_mark(write.by):
+        if not self.may_mark(write.by, write.at):
             self._observer.fail(4, f"{write.by} marked {write.name} and does not hold the election's Lease")
         ready = ready_of(pool.pool)
         if ready is None or (ready.status, ready.reason) != MARKED:

@@ -23,7 +23,8 @@ from tests.faults.wire import Weather
 STORM_GRACES = 8.0
 CALM_GRACES = 4.2
 """Long enough for everything to be found again: a half-open watch (90 s with the defaults), a dead pool (90 s), an election."""
-SHORTEST_CALM_SECONDS = 35.0
+REAL_STORM_GRACES = 3.2
+SHORTEST_CALM_SECONDS = 23.0
 """Some waits are 10 s whatever the settings are."""
 USUAL_GRACES = (0.0, 0.02, 0.1, 0.3, 0.6, 1.1, 2.5)
 DEADLY_GRACES = (0.0, 0.1, 0.6, 1.1, 2.5, 4.0)
@@ -75,10 +76,10 @@ class Plan:
         return replace(self, misfortunes=tuple(each for each in self.misfortunes if id(each) not in gone))
 
 
-def make(seed: str, *, most_controllers: int = 3, times: Times | None = None) -> Plan:
-    """The scenario of a seed."""
+def make(seed: str, *, most_controllers: int = 3, real: bool = False) -> Plan:
+    """The scenario of a seed; `real`: for a real server, in real time: the short times, and only what can be made there."""
     chance = random.Random(f"plan {seed}")
-    times = times or Times(chance.choice((1.0, 1.0, 0.1)))
+    times = Times(0.1 if real else chance.choice((1.0, 1.0, 0.1)))
     pods = tuple(_pod(chance, f"{chr(ord('a') + number)}", times) for number in range(chance.choice((1, 2, 2, 3))))
     plan = Plan(
         seed=seed,
@@ -86,12 +87,12 @@ def make(seed: str, *, most_controllers: int = 3, times: Times | None = None) ->
         pods=pods,
         controllers=min(chance.choice((1, 2, 2, 3)), most_controllers),
         mark_never_reported=chance.random() < 0.7,
-        storm=STORM_GRACES * times.grace,
+        storm=(REAL_STORM_GRACES if real else STORM_GRACES) * times.grace,
         calm=max(CALM_GRACES * times.grace, SHORTEST_CALM_SECONDS),
         misfortunes=(),
         weather=Weather(chance.choice((0.01, 0.02, 0.2)), times.grace * chance.choice((0.005, 0.02))),
     )
-    return replace(plan, misfortunes=_Troubles(plan, chance).misfortunes())
+    return replace(plan, misfortunes=_Troubles(plan, chance, real=real).misfortunes())
 
 
 def _pod(chance: random.Random, name: str, times: Times) -> PodCast:
@@ -116,7 +117,7 @@ def _pod(chance: random.Random, name: str, times: Times) -> PodCast:
 class _Troubles:
     """Draws the misfortunes of a plan."""
 
-    def __init__(self, plan: Plan, chance: random.Random) -> None:
+    def __init__(self, plan: Plan, chance: random.Random, *, real: bool) -> None:
         self._plan, self._chance = plan, chance
         self._hosts = [*plan.controller_hosts, *(host for pod in plan.pods for host in pod.hosts)]
         kinds: dict[str, Callable[[], Trouble]] = {
@@ -138,6 +139,8 @@ class _Troubles:
             "broken object": lambda: troubles.BrokenObject(self._pool(), chance.choice(("pool", "lease"))),
             "spec change": lambda: troubles.SpecChange(self._pool()),
         }
+        if real:
+            del kinds["broken object"]
         names = chance.sample(sorted(kinds), chance.choice((2, 4, 6, 8, len(kinds))))
         self._kinds = [kinds[name] for name in names]
         self._effects = chance.sample(_EFFECTS, chance.choice((1, 3, len(_EFFECTS))))

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 POOLLET_SECONDS = 60.0
 """The stand-in gives a dead connection 45 s, as client-go does, whatever the times of the scenario are."""
-UNSCALED_SECONDS = 15.0
-"""What a sidecar waits whatever its times are: 10 s for an answer to a list, a second between polls of the machinepoollet."""
+UNSCALED_SECONDS = 8.0
+"""With the short times: what some waits are longer than they should be, above all the 10 s for an answer to a list."""
 HALF_OPEN_GRACES = 2.5
 """A half-open watch (90 s with a grace of 50 s) and the longest back-off after it (30 s)."""
 LATE_INTERVALS = 2.5

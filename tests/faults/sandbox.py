@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from loopwatch.clock import Clock
-from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS
+from loopwatch.kube.resources import LEASE_NAMESPACE, LEASES, MACHINE_POOLS, ObjectKey, Resource
 from loopwatch.kube.transport import Request
-from loopwatch.sandbox.apiserver import ApiServer
+from loopwatch.sandbox.apiserver import ApiServer, calls
 from loopwatch.sandbox.apiserver.api import ADMIN
 from loopwatch.sandbox.apiserver.calls import Call
 from loopwatch.sandbox.apiserver.router import Answer
 from loopwatch.sandbox.apiserver.store import Event
 from loopwatch.sandbox.faults import Fault
-from tests.faults.ground import ELECTION, Api, Cut, End, Ground
+from tests.faults.ground import ELECTION, Api, Cut, Document, End, Ground
 from tests.faults.ground import Process as AnyProcess
 from tests.faults.journal import Journal
 from tests.faults.plan import Plan
@@ -26,6 +28,36 @@ from tests.faults.wire import Network, WireTransport
 from tests.support.processes import Process, ProcessClock, World
 
 T = TypeVar("T")
+
+
+class SandboxApi:
+    """See ground.Api."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+
+    def read(self, resource: Resource, key: ObjectKey) -> Document | None:
+        """A copy of an object; None where there is none."""
+        return self._api.object(resource, key)
+
+    def create(self, resource: Resource, body: Document) -> None:
+        """Create an object that does not exist."""
+        self._api.put_object(resource, body)
+
+    def patch(self, resource: Resource, key: ObjectKey, body: Document, subresource: str = "") -> None:
+        """A merge patch; nobody else writes meanwhile."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        request = Request("PATCH", resource.object_path(key, subresource), headers=headers, body=msgspec.json.encode(body))
+        self._api._router.answer(calls.parse(request, ADMIN, self._api._types))
+
+    def delete(self, resource: Resource, key: ObjectKey) -> None:
+        """Delete an object; one that is gone already is as good."""
+        if self._api.object(resource, key) is not None:
+            self._api.delete_object(resource, key)
+
+    def inject(self, resource: Resource, body: Document) -> None:
+        """Store an object past every check."""
+        self._api.inject_object(resource, body)
 
 
 class SandboxGround(Ground):
@@ -51,8 +83,8 @@ class SandboxGround(Ground):
 
     @property
     def api(self) -> Api:
-        """The API server itself."""
-        return self.server_api
+        """The API server's own door."""
+        return SandboxApi(self.server_api)
 
     def at(self, when: float, what: Callable[[], object]) -> None:
         """In the world."""
@@ -101,7 +133,7 @@ class SandboxGround(Ground):
 
         return heal
 
-    def stall_server(self, seconds: float) -> End:
+    def stall_server(self, hosts: Sequence[str], seconds: float) -> End:  # noqa: ARG002 - it is one process, whoever asks it
         """Its process stands still."""
         self.server.stall(seconds)
         return lambda: None
@@ -110,7 +142,7 @@ class SandboxGround(Ground):
         """All of it."""
         self.server_api.compact()
 
-    def holders(self) -> set[str]:
+    def holders(self, at: float) -> set[str]:  # noqa: ARG002 - it is asked at that very moment
         """As stored."""
         lease: dict[str, Any] = self.server_api.object(LEASES, ELECTION) or {"spec": {}}
         return {str(lease["spec"].get("holderIdentity", ""))}
