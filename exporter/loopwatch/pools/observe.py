@@ -113,8 +113,10 @@ class PoolsObserver:
             self._put(msgspec.structs.replace(view, marks=view.marks + 1))
 
     def see_pool(self, name: str, pool: MachinePool, at: float) -> None:
-        """A pool as an answer or an event showed it."""
+        """A pool as an answer or an event showed it. The same version again (a list, a write's echo on the watch) is no news."""
         view = self._view(name, at)
+        if view.pool == pool and view.pool_readable:
+            return
         if elsewhere.marked_by_another(view.pool, pool) and not self._marked_elsewhere:
             self._marked_elsewhere = True
             self._put_lifecycle()
@@ -124,6 +126,8 @@ class PoolsObserver:
         """A Lease as an answer or an event showed it; None where it does not exist."""
         view = self._views.get(name)
         if view is None and lease is None:
+            return
+        if view is not None and view.lease_known and view.lease_readable and view.lease == lease:
             return
         self._count_durations(view.lease if view else None, lease)
         seen = views.see_lease(view or self._view(name, at), lease, at=at, sight_at=self._sight_at(at))
