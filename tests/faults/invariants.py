@@ -75,8 +75,8 @@ class Observer:
         return self.cluster.ground.now
 
     def fail(self, invariant: int, text: str) -> None:
-        """Keep the first."""
-        if self.failure is None:
+        """Keep the first; what happens when the scenario is over is none."""
+        if self.failure is None and not self.cluster.journal.closed:
             self.failure = Failure(invariant, self.cluster.journal.now, text)
             self.cluster.journal.note("observer", str(self.failure))
 
@@ -89,11 +89,16 @@ class Observer:
         """Look on from now."""
         self.cluster.ground.at(self.now + TICK_GRACES * self.cluster.plan.times.grace, self._tick)
 
-    def look_at_the_end(self) -> None:
-        """The calm is over: everything has to be as it should."""
+    def look_at_the_end(self, differences: list[str]) -> None:
+        """The calm is over: everything has to be as it should; `differences` are those of the pages at this moment."""
         check_reporters(self)
         self.pages.scrape()
-        self.pages.compare(quiet_seconds=settled_seconds(self))
+        for text in differences:
+            self.fail(7, text)
+
+    def differences(self) -> list[str]:
+        """Where processes and API server differ now."""
+        return self.pages.differences(quiet_seconds=settled_seconds(self))
 
     def witness_of(self, host: ControllerHost) -> Witness | None:
         """Of the process that runs there now."""

@@ -46,13 +46,15 @@ class Pages:
                 if value < before.get(series, 0.0) and not any(f'machinepool="{pool}"' in series for pool in anew):
                     self._observer.fail(6, f"{host.client}: {series} fell from {before[series]:g} to {value:g}")
 
-    def compare(self, *, quiet_seconds: float) -> None:
-        """Every process that was undisturbed for so long holds and shows what the API server holds."""
+    def differences(self, *, quiet_seconds: float) -> list[str]:
+        """Where a process that was undisturbed for so long holds or shows something else than the API server."""
         cluster = self._observer.cluster
-        for host, store, seen in _processes(cluster.hosts):
-            if cluster.undisturbed_seconds(host) >= quiet_seconds:
-                for text in host.ask(partial(self._differences, host, store, seen)) or ():
-                    self._observer.fail(7, f"{host.client}: {text}")
+        return [
+            f"{host.client}: {text}"
+            for host, store, seen in _processes(cluster.hosts)
+            if cluster.undisturbed_seconds(host) >= quiet_seconds
+            for text in host.ask(partial(self._differences, host, store, seen)) or ()
+        ]
 
     def _differences(self, host: Host, store: Store, seen: PoolsObserver) -> list[str]:
         return list(self._compared(host, store, seen))

@@ -23,6 +23,12 @@ class Outcome:
     marks: int
     cpu_seconds: float
 
+    @property
+    def told(self) -> str:
+        """How much happened."""
+        plan = self.plan
+        return f"{len(plan.pods)} pools, {plan.controllers} controllers, {len(plan.misfortunes)} misfortunes, {self.marks} marks"
+
 
 def play(plan: Plan) -> Outcome:
     """Play it."""
@@ -36,7 +42,7 @@ def play(plan: Plan) -> Outcome:
             cluster.begin()
             observer.begin()
             world.run(world.now + plan.storm + plan.calm)
-            observer.look_at_the_end()
+            observer.look_at_the_end(observer.differences())
             observer.stop_if_broken()
         except Broken:
             pass

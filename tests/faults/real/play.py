@@ -18,6 +18,8 @@ from tests.faults.scenario import Outcome
 from tests.real_servers.apiserver import ApiServer
 
 STEP_SECONDS = 0.1
+LOOKS = 8
+BETWEEN_LOOKS_SECONDS = 0.37
 
 
 class Stage:
@@ -29,23 +31,35 @@ class Stage:
     async def play(self, plan: Plan) -> Outcome:
         """From the beginning to the end, or to the first broken invariant."""
         began = time.process_time()
-        async with RealGround(plan, self._proxy, self._address, self._server.client, self._folder) as ground:
-            cluster = Cluster(plan, ground)
-            observer = Observer(cluster)
-            with cluster.journal.listening():
+        ground = RealGround(plan, self._proxy, self._address, self._server.client, self._folder)
+        with ground.journal.listening():
+            async with ground:
+                cluster = Cluster(plan, ground)
+                observer = Observer(cluster)
                 cluster.begin()
                 observer.begin()
                 with contextlib.suppress(Broken):
                     await self._look_on(observer, ground.now + plan.storm + plan.calm)
-                    observer.look_at_the_end()
-                cluster.journal.closed = True
-        return Outcome(plan, observer.failure, cluster.journal, observer.marks.accepted_marks, time.process_time() - began)
+                    observer.look_at_the_end(await self._differences(observer))
+                ground.journal.closed = True
+        return Outcome(plan, observer.failure, ground.journal, observer.marks.accepted_marks, time.process_time() - began)
 
     @staticmethod
     async def _look_on(observer: Observer, until: float) -> None:
         while observer.now < until:
             observer.stop_if_broken()
             await asyncio.sleep(STEP_SECONDS)
+
+    @staticmethod
+    async def _differences(observer: Observer) -> list[str]:
+        """Those that last: a heartbeat a second is always on its way to somebody."""
+        differences: list[str] = []
+        for _ in range(LOOKS):
+            differences = observer.differences()
+            if not differences:
+                break
+            await asyncio.sleep(BETWEEN_LOOKS_SECONDS)
+        return differences
 
 
 @contextlib.asynccontextmanager
