@@ -33,9 +33,9 @@ test: setup ## Run the unit, property, contract and acceptance tests on the sand
 soak: setup ## Play SEEDS=100 clusters in which everything goes wrong, from seed SEED_BASE=1 on (tests/faults)
 	$(BIN)/python -m tests.faults soak --seeds $(SEEDS) --base $(SEED_BASE)
 
-soak-real: setup ## Play SEEDS=10 of them on a real API server, through proxies that fail, in real time (tests/soak_real)
+soak-real: setup ## Play SEEDS=10 of them on a real API server, through a proxy that fails, in real time (tests/faults/real)
 	$(BIN)/python -m tests.real_servers build
-	$(BIN)/python -m tests.soak_real --seeds $(if $(filter file,$(origin SEEDS)),10,$(SEEDS)) --base $(SEED_BASE)
+	$(BIN)/python -m tests.faults soak-real --seeds $(if $(filter file,$(origin SEEDS)),10,$(SEEDS)) --base $(SEED_BASE)
 
 lint: setup ## Check style, types, layers and that generated files are up to date
 	$(BIN)/ruff check .
