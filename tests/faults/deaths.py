@@ -25,6 +25,8 @@ TICK_GRACES = 0.1
 SETTLED_GRACES = 0.25
 """After a trouble a failed write or read may wait for its back-off: a fifth of the grace at most."""
 ATTENTION_GRACES = 0.34
+MENDED_GRACES = 1.6
+"""An object that could not be read, and was mended, may be seen so late: a resource that was answered 404 is looked for once a minute."""
 SLACK_GRACES = 0.1
 """5 s with the default grace."""
 ELECTION_LEASES = 3
@@ -88,7 +90,9 @@ class Deaths:
         who = f"{witness.client} has not marked {name}"
         if credit.seconds > allowed:
             self._observer.fail(3, f"{who}, dead for {credit.seconds:.1f} s of undisturbed lead and sight ({allowed:g} s are allowed)")
-        if undisturbed_graces < ATTENTION_GRACES or now - pool.readable_since < ATTENTION_GRACES * times.grace:
+        if undisturbed_graces < ATTENTION_GRACES or now - pool.progress_at < ATTENTION_GRACES * times.grace:
+            return
+        if now - pool.readable_since < MENDED_GRACES * times.grace:
             return
         silence = witness.silence(name, now)
         left = min(published_seconds(pool), times.grace) + SLACK_GRACES * times.grace

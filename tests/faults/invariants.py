@@ -30,6 +30,8 @@ from tests.faults.truth import Truth, Write, conditions_of
 from tests.faults.witness import Witness
 
 SCRAPE_TICKS = 4
+SETTLED_GRACES = 0.7
+"""A controller's watches are open again so long after the last trouble: their back-off is at most 30 s."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,10 @@ class Observer:
             witness.answered(request, status, handled_at, self.now)
 
     def _wrote(self, write: Write) -> None:
+        before = self.truth.pool(write.name).last_progress
         pool = self.truth.take(write)
+        if pool.last_progress != before:
+            self._owe_news(write)
         self.cluster.journal.note("accepted", described(write))
         self.written_at[write.name] = self.now
         host = self._writer(write.by)
@@ -162,6 +167,13 @@ class Observer:
         self._check_foreign_conditions(write)
         if isinstance(host, ControllerHost):
             self.marks.accepted(write, pool)
+
+    def _owe_news(self, write: Write) -> None:
+        settled = SETTLED_GRACES * self.cluster.plan.times.grace
+        for host in self.cluster.controllers:
+            witness = self.witness_of(host)
+            if witness is not None and self.cluster.undisturbed_seconds(host) > settled:
+                witness.owes(write.resource, write.name, write.at)
 
     def _writer(self, client: str) -> Host | None:
         """The host of one of ours; None for everybody else."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loopwatch.kube.resources import LEASES
 from loopwatch.kube.transport import Request
 from tests.faults.truth import MARKED, PoolTruth, Write, ready_of
-from tests.faults.witness import Witness
+from tests.faults.witness import RESOURCES, Witness
 
 if TYPE_CHECKING:
     from tests.faults.invariants import Observer
@@ -64,19 +65,23 @@ class Marks:
         ]
 
     def _could_have_known(self, witness: Witness, pool: str) -> list[str]:
+        return [text for resource in RESOURCES for text in self._missed(witness, resource, pool)]
+
+    def _missed(self, witness: Witness, resource: str, pool: str) -> Iterator[str]:
         now, grace = self._observer.now, self._observer.cluster.plan.times.grace
-        truth = self._observer.truth.pool(pool)
-        found = []
-        for resource, progress in (("leases", truth.lease_progress), ("machinepools", truth.ready_progress)):
-            read_at = witness.read_at(resource, pool)
-            if read_at is None or now - read_at > grace * CONFIRMED_FRACTION + HAIR_SECONDS:
-                when = "never" if read_at is None else f"{now - read_at:.3f} s ago"
-                found.append(f"{witness.client} marks {pool}, and read its {resource} {when}: too long for a confirmation")
-                continue
-            last = max((at for at in progress if witness.knows_since(resource) < at <= read_at), default=None)
-            if last is not None and witness.sight.seconds(last, now) <= grace - HAIR_SECONDS:
-                found.append(
-                    f"{witness.client} marks {pool}, though {now - last:.3f} s before the API server had taken progress in its {resource},"
-                    f" {read_at - last:.3f} s before the read that confirmed the silence"
-                )
-        return found
+        who = f"{witness.client} marks {pool}"
+        read_at = witness.read_at(resource, pool)
+        if read_at is None or now - read_at > grace * CONFIRMED_FRACTION + HAIR_SECONDS:
+            when = "never" if read_at is None else f"{now - read_at:.3f} s ago"
+            yield f"{who}, and read its {resource} {when}: too long for a confirmation"
+            return
+        seen, truth = witness.seen.get(pool), self._observer.truth.pool(pool)
+        if resource == LEASES.plural and seen is not None and seen.renew_time != truth.renew_time_at(read_at):
+            yield f"{who}, holds its renewTime for {seen.renew_time}, and was answered {truth.renew_time_at(read_at)}"
+        last = witness.last_due_news(resource, pool, read_at)
+        if last is not None and last > witness.knows_since(resource) and witness.sight.seconds(last, now) <= grace - HAIR_SECONDS:
+            ago, before = now - last, read_at - last
+            yield (
+                f"{who}, though {ago:.3f} s ago the API server had taken progress in its {resource}, {before:.3f} s before the read that"
+                " confirmed the silence, and nothing had hindered that process"
+            )

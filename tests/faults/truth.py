@@ -43,6 +43,7 @@ class PoolTruth:
         self.lease: Document | None = None
         self.lease_progress: list[float] = []
         self.ready_progress: list[float] = []
+        self.renew_times: list[tuple[float, object]] = []
         self.unknown_since: float | None = None
         self.readable_since = 0.0
         self._renewed: object = None
@@ -51,6 +52,15 @@ class PoolTruth:
     def progress_at(self) -> float:
         """The last of either."""
         return max(self.lease_progress[-1], self.ready_progress[-1])
+
+    @property
+    def last_progress(self) -> tuple[float, ...]:
+        """The last of each; empty for a pool that never was."""
+        return (*self.lease_progress[-1:], *self.ready_progress[-1:])
+
+    def renew_time_at(self, at: float) -> object:
+        """The Lease's renewTime as an instant, as it was then; None where there was none."""
+        return next((instant for since, instant in reversed(self.renew_times) if since <= at), None)
 
     @property
     def reported(self) -> bool:
@@ -78,6 +88,7 @@ class PoolTruth:
         renewed = None if write.after is None else instant((write.after.get("spec") or {}).get("renewTime"))
         if renewed != self._renewed and not isinstance(renewed, int):
             self._renewed = renewed
+            self.renew_times.append((write.at, renewed))
             if self.pool is not None:
                 self.lease_progress.append(write.at)
 

@@ -83,6 +83,7 @@ class Witness:
         self.began = now
         self._reads: dict[tuple[str, str], float] = {}
         self._first_lists: dict[str, float] = {}
+        self._due_news: dict[tuple[str, str], list[float]] = {}
 
     def look(self, name: str, at: float) -> None:
         """The observer's view of a pool has changed."""
@@ -117,6 +118,14 @@ class Witness:
         """When the server handled the last read that showed this pool's object (or that there is none); None without one."""
         reads = [self._reads.get((resource, name)) for name in (pool, FULL_LIST)]
         return max((read for read in reads if read is not None), default=None)
+
+    def owes(self, resource: str, pool: str, at: float) -> None:
+        """The pool made progress at a moment at which nothing had hindered this process for long: it has to hear of it."""
+        self._due_news.setdefault((resource, pool), []).append(at)
+
+    def last_due_news(self, resource: str, pool: str, until: float) -> float | None:
+        """The last of those moments, up to `until`; None where there was none."""
+        return max((at for at in self._due_news.get((resource, pool), ()) if at <= until), default=None)
 
     def knows_since(self, resource: str) -> float:
         """When the server handled the list that was this process's first: what changed before it is no change to the process."""
