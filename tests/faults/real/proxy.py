@@ -12,7 +12,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import aiohttp
 import msgspec
@@ -45,9 +45,9 @@ _EXPIRED_LINE = msgspec.json.encode({"type": "ERROR", "object": _EXPIRED}) + b"\
 
 
 class FaultProxy:
-    """To one API server, at `address`, with an administrator's certificate in `tls`."""
+    """To one API server, at `address`, with an administrator's certificate in `tls` (False: it speaks plain HTTP)."""
 
-    def __init__(self, address: str, tls: ssl.SSLContext) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | Literal[False]) -> None:
         self.faults = FaultTable(lambda: 0)
         self.writers: dict[str, str] = {}
         self._address, self._tls = address, tls
